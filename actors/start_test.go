@@ -1,0 +1,114 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/actors"
+)
+
+func TestStartReturnsAfterInit(t *testing.T) {
+	inBubble(t, func(t *testing.T, sys *actors.System) {
+		began := time.Now()
+		h := start(t, sys, "a", &script{init: func(*actors.Context) error { pass(time.Second); return nil }})
+		if got := time.Since(began); got != time.Second {
+			t.Errorf("Start returned after %v, want 1s", got)
+		}
+		if !h.Alive() || h.Path() != "a" || h.Nonce() != 7 {
+			t.Errorf("alive %v path %q nonce %v", h.Alive(), h.Path(), h.Nonce())
+		}
+	})
+}
+
+func TestStartReportsTheInit(t *testing.T) {
+	cause := errors.New("no luck")
+	cases := map[string]struct {
+		init func(*actors.Context) error
+		is   error
+		kind actors.Kind
+	}{
+		"error":   {func(*actors.Context) error { return cause }, cause, actors.Crash},
+		"panic":   {func(*actors.Context) error { panic("boom") }, nil, actors.Crash},
+		"goexit":  {func(*actors.Context) error { runtime.Goexit(); return nil }, nil, actors.Crash},
+		"stopped": {func(c *actors.Context) error { c.Self().Stop(actors.Reason{Kind: actors.Shutdown}); return nil }, nil, actors.Shutdown},
+		"killed":  {func(c *actors.Context) error { c.Self().Kill(); return nil }, nil, actors.Killed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, sys *actors.System) {
+				var self *actors.Handle
+				parent := start(t, sys, "parent", &script{handle: func(_ *actors.Context, msg any) *actors.Reason {
+					t.Errorf("the parent got %T for a start that failed", msg)
+					return nil
+				}})
+				_, err := sys.Start(context.Background(), actors.Spec{Path: "a", Parent: parent, New: func() actors.Process {
+					return &script{init: func(c *actors.Context) error { self = c.Self(); return tc.init(c) }}
+				}})
+				var failed *actors.StartError
+				if !errors.As(err, &failed) || failed.Reason.Kind != tc.kind || failed.Path != "a" {
+					t.Fatalf("Start gave %v, want a StartError of kind %v", err, tc.kind)
+				}
+				if tc.is != nil && !errors.Is(err, tc.is) {
+					t.Errorf("Start gave %v, want it to wrap %v", err, tc.is)
+				}
+				if !isDone(self.Done()) || !isDone(self.Gone()) {
+					t.Error("the process is not done and gone")
+				}
+			})
+		})
+	}
+	t.Run("ignore", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, sys *actors.System) {
+			_, err := sys.Start(context.Background(), actors.Spec{Path: "a", New: func() actors.Process {
+				return &script{init: func(*actors.Context) error { return fmt.Errorf("not here: %w", actors.ErrIgnore) }}
+			}})
+			if err != actors.ErrIgnore {
+				t.Errorf("Start gave %v, want ErrIgnore", err)
+			}
+		})
+	})
+}
+
+func TestStartCancelledAndTimedOut(t *testing.T) {
+	obedient := func(c *actors.Context) error { <-c.Done().Done(); return c.Done().Err() }
+	inBubble(t, func(t *testing.T, sys *actors.System) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := sys.Start(ctx, actors.Spec{Path: "a", New: func() actors.Process { return &script{init: obedient} }})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Start gave %v, want the context's error", err)
+		}
+	})
+	inBubble(t, func(t *testing.T, sys *actors.System) {
+		free := make(chan struct{})
+		blocked := func(*actors.Context) error { <-free; return nil }
+		began := time.Now()
+		_, err := sys.Start(context.Background(), actors.Spec{Path: "a", InitTimeout: time.Second, New: func() actors.Process { return &script{init: blocked} }})
+		if err == nil || !strings.Contains(err.Error(), "within 1s") {
+			t.Errorf("Start gave %v, want it to name the timeout", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err = sys.Start(ctx, actors.Spec{Path: "b", InitGrace: time.Second, New: func() actors.Process { return &script{init: blocked} }})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Start gave %v, want the context's error", err)
+		}
+		if got := time.Since(began); got != 3*time.Second {
+			t.Errorf("both took %v, want 3s", got)
+		}
+		if sys.Zombies() != 2 {
+			t.Errorf("%d zombies, want 2", sys.Zombies())
+		}
+		close(free)
+		synctest.Wait()
+		if sys.Zombies() != 0 {
+			t.Errorf("%d zombies are left", sys.Zombies())
+		}
+	})
+}
