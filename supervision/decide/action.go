@@ -1,0 +1,122 @@
+package decide
+
+// Action is what is now to be done.
+//
+//sumtype:decl
+type Action interface{ action() }
+
+// Start: start the child and await its init. Answer Started, Ignored or Failed.
+type Start struct{ ID string }
+
+// Stop: stop this process as its specification says and wait until it has ended. Answer
+// Stopped.
+type Stop struct {
+	ID          string
+	Incarnation uint64
+	Shutdown    Shutdown
+}
+
+// StopAll: stop all of these at the same time. Answer Stopped for each, in any order.
+type StopAll struct{ Children []Stop }
+
+// RetryLater: give Retry, with the same values, behind every event that waits already.
+type RetryLater struct {
+	ID      string
+	Attempt uint64
+}
+
+// Ready: Boot is done, the supervisor is up.
+type Ready struct{}
+
+// BootFailed: Boot failed on this child. No child runs.
+type BootFailed struct{ ID, Why string }
+
+// Exit: the supervisor gives up and exits with shutdown, for this reason. ShutdownAll is
+// the only event to follow.
+type Exit struct{ Why string }
+
+// Forget: the child's specification is gone.
+type Forget struct{ ID string }
+
+// Reply answers the call that began the operation. Incarnation is that of the running child after OK to a start
+// and with AlreadyStarted; Why goes with StartFailed and BadSpec.
+type Reply struct {
+	ID          string
+	Answer      Answer
+	Incarnation uint64
+	Why         string
+}
+
+// Answer is the outcome of a call.
+type Answer uint8
+
+const (
+	// OK: it was done.
+	OK Answer = iota
+	// OKIgnored: it was started, and its init wanted no process.
+	OKIgnored
+	// AlreadyStarted: a child of that id has a process, or is about to get one.
+	AlreadyStarted
+	// AlreadyPresent: a child of that id exists and has no process.
+	AlreadyPresent
+	// NotFound: there is no such child.
+	NotFound
+	// StillRunning: the child has a process; terminate it first.
+	StillRunning
+	// StillRestarting: the child is about to be started again; terminate it first.
+	StillRestarting
+	// NotSimple: a simple_one_for_one supervisor does not do this.
+	NotSimple
+	// StartFailed: its init failed.
+	StartFailed
+	// BadSpec: the specification is not valid.
+	BadSpec
+)
+
+// Report is something an operator may want to know.
+type Report struct {
+	Kind        ReportKind
+	ID          string
+	Incarnation uint64
+	Why         string
+	Restarts    int // of the supervisor, within its period
+}
+
+// ReportKind is what a report is about.
+type ReportKind uint8
+
+const (
+	// ChildStarted: a child came up.
+	ChildStarted ReportKind = iota
+	// ChildIgnored: a child's init wanted no process.
+	ChildIgnored
+	// ChildFailed: a child's init failed.
+	ChildFailed
+	// ChildTerminated: a child ended by itself.
+	ChildTerminated
+	// ChildRestarted: a child came up again.
+	ChildRestarted
+	// StopFault: a child did not stop as it was told to.
+	StopFault
+	// IntensityReached: the budget is spent.
+	IntensityReached
+	// SignificantEnded: auto_shutdown ends the supervisor.
+	SignificantEnded
+)
+
+// String returns the kind's name.
+func (k ReportKind) String() string {
+	return nameOf(k, "started", "ignored", "start_error", "child_terminated", "restarted",
+		"shutdown_error", "max_intensity", "auto_shutdown")
+}
+
+func (Start) action()      {}
+func (Stop) action()       {}
+func (StopAll) action()    {}
+func (RetryLater) action() {}
+func (Ready) action()      {}
+func (BootFailed) action() {}
+func (Exit) action()       {}
+func (Forget) action()     {}
+func (Reply) action()      {}
+func (Report) action()     {}

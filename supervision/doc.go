@@ -1,0 +1,24 @@
+// Package supervision starts, stops and restarts processes after Erlang/OTP's supervisor.
+// It knows nothing of what they do. What it decides is decided in package decide, whose
+// package comment states the rules; this package carries it out with real processes.
+//
+// # Concurrency
+//
+//   - A supervisor is a process. It starts, stops and restarts its children one after the
+//     other, on its own goroutine: while a child's init or stop takes its time, this
+//     supervisor takes no messages and answers no call. Nobody else waits.
+//   - A stop of the supervisor that arrives while a child's init runs cancels that init's
+//     context at once. The init then has the child's own shutdown time to return.
+//   - A child's name and its OnExit effects are gone before the supervisor acts on its end,
+//     so a restarted child finds its name free.
+//   - A child that outlives its shutdown time is killed, which in Go means abandoned: its
+//     successor may start while its code still runs. It is listed as a zombie until that
+//     has returned. A child that owns a file or a slot gets Infinity, and takes a lease in
+//     its init that it gives back in OnGone.
+//   - When a supervisor is itself killed, all below it is killed with it.
+//   - The functions that ask a supervisor wait for it as long as their context allows.
+//     They must not be called from inside a process's callbacks.
+//   - Tree reads what every supervisor last published. It never waits for one.
+//   - The observe function is called on the supervisors' goroutines, from several at once
+//     if it is given to several. It must not block; a panic in it is swallowed.
+package supervision
