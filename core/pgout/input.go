@@ -1,0 +1,136 @@
+package pgout
+
+import "millrace/core/pos"
+
+// Input is what may happen to a capture.
+//
+//sumtype:decl
+type Input interface{ at() At }
+
+// At stands in every input: when it is, and the Gen of the effect it answers. An
+// answer to an effect of an earlier attempt is dropped.
+type At struct {
+	Gen uint64
+	Now pos.Millis
+}
+
+func (a At) at() At { return a }
+
+// Up: the stream's writer runs. Answers nothing; Gen is ignored.
+type Up struct{ At }
+
+// Down: the stream's writer ended. Gen is ignored.
+type Down struct{ At }
+
+// Tick: the time set by Timer has come. Gen is ignored.
+type Tick struct{ At }
+
+// Surveyed answers Look.
+type Surveyed struct {
+	At
+	Survey Survey
+}
+
+// RowSaved answers SaveRow: the row as it is stored now.
+type RowSaved struct {
+	At
+	Row Row
+}
+
+// SlotDropped answers DropSlots; a slot that was not there counts.
+type SlotDropped struct{ At }
+
+// Freed answers EndBackend.
+type Freed struct{ At }
+
+// SlotCreated answers CreateSlot: the snapshot is open and read by Load until
+// CloseSnapshot. Tables are the publication's as the snapshot has them.
+type SlotCreated struct {
+	At
+	Consistent pos.LSN
+	Tables     []Table
+}
+
+// Rows answers Load: lines of COPY's text format. Done: the table has no more.
+type Rows struct {
+	At
+	Lines [][]byte
+	Done  bool
+}
+
+// TablesSaved answers SaveTables.
+type TablesSaved struct{ At }
+
+// Started answers StartStream.
+type Started struct{ At }
+
+// Received answers Receive, with at least one message.
+type Received struct {
+	At
+	Messages []Wal
+}
+
+// Wal is one message of the replication connection. Data is nil for a keepalive.
+type Wal struct {
+	Data []byte // one pgoutput message
+	End  pos.LSN
+}
+
+// Appended answers Append: the records are committed.
+type Appended struct {
+	At
+	Next pos.Offset
+}
+
+// Refused answers Append: the log does not end where it was thought to.
+type Refused struct {
+	At
+	Next pos.Offset
+}
+
+// Synced answers WatchSync, and may come by itself: records below Next are fsynced.
+type Synced struct {
+	At
+	Next pos.Offset
+}
+
+// Inspected answers Inspect.
+type Inspected struct {
+	At
+	Server Server
+}
+
+// Failed answers any effect that could not be done.
+type Failed struct {
+	At
+	Of   Effect
+	Fail Failure
+}
+
+// Failure says what went wrong in the world.
+type Failure struct {
+	Class Class
+	Why   string // what failed, on what; no secrets
+	Hint  string // what to run, "" when waiting helps
+	PID   int    // SlotInUse: who holds the slot, 0 if not known
+}
+
+// Class says what to do about a failure.
+type Class uint8
+
+// The classes of failures.
+const (
+	Unavailable   Class = iota // the server or the store can't be reached, or is busy: waiting helps
+	Denied                     // password, pg_hba, permissions
+	Misconfigured              // Hint says what to run
+	SlotInUse                  // another backend holds our slot
+	SlotLost                   // the slot can't be read any more
+	NotFound                   // slot, publication or table is gone
+	Conflict                   // the metadata row is not what it was, or may not be
+	Broken                     // bytes that make no sense: a bug here or there
+)
+
+var classNames = [...]string{"unavailable", "denied", "misconfigured", "slot in use", "slot lost", "not found", "conflict", "broken"}
+
+// String is the class in lower case words.
+func (c Class) String() string { return classNames[c] }

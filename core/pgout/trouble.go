@@ -1,0 +1,127 @@
+package pgout
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/core/pos"
+)
+
+// trouble is what the capture waits for.
+type trouble struct {
+	why, hint string
+	retryAt   pos.Millis
+	attempts  int
+}
+
+func (t *trouble) set(why, hint string) { t.why, t.hint = why, hint }
+
+func (t *trouble) clear() { t.why, t.hint, t.retryAt = "", "", 0 }
+
+// patience is how long an attempt must last for the back-off to begin anew.
+const patience = 60 * 1000 // milliseconds
+
+// slow is the wait where only somebody's hand helps.
+const slow = 30 * time.Second
+
+// backoff is the next wait: doubling from RetryMin to RetryMax.
+func (m *Machine) backoff() time.Duration {
+	d := m.cfg.RetryMin << min(m.trouble.attempts, 16)
+	m.trouble.attempts++
+	return min(d, m.cfg.RetryMax)
+}
+
+func (m *Machine) retryIn(d time.Duration) {
+	m.trouble.retryAt = m.now.Add(d)
+	m.enter(stWait)
+}
+
+// fail ends the attempt and waits as long as the failure calls for.
+func (m *Machine) fail(f Failure) {
+	if m.stage == stStream && m.now-m.stream.startedAt > patience {
+		m.trouble.attempts = 0
+	}
+	wait := m.backoff()
+	if f.Class == Denied || f.Class == Misconfigured {
+		wait = max(wait, min(slow, m.cfg.RetryMax))
+	}
+	m.halt(stWait)
+	m.trouble.set(f.Why, f.Hint)
+	m.retryIn(wait)
+}
+
+// again ends the attempt and looks again soon: the log's tail has moved.
+func (m *Machine) again(why string) {
+	m.halt(stWait)
+	m.trouble.set(why, "")
+	m.retryIn(min(100*time.Millisecond, m.cfg.RetryMin))
+}
+
+func (m *Machine) failed(in *Failed) {
+	f := in.Fail
+	switch in.Of.(type) {
+	case *Append:
+		m.again(f.Why)
+		return
+	case *Inspect:
+		m.stream.inspecting = false
+		m.stream.inspectAt = m.now.Add(m.cfg.InspectEvery)
+		return
+	case *SaveRow:
+		if m.saveWhy == saveConfirm && f.Class == Unavailable {
+			m.saveWhy = saveNone
+			m.confirm.failed(m.now.Add(m.cfg.RetryMin), f.Why)
+			return
+		}
+	case *StartStream:
+		if f.Class == SlotInUse && f.PID != 0 {
+			m.halt(stFree)
+			m.plan.PID = f.PID
+			m.trouble.set(f.Why, f.Hint)
+			return
+		}
+	case *CreateSlot, *Load:
+		if m.stage.sub() {
+			m.subFailed(f)
+			return
+		}
+	}
+	m.fail(f)
+}
+
+// subFailed gives up loading the new tables for a while: the others stream on.
+func (m *Machine) subFailed(f Failure) {
+	m.emit(&CloseSnapshot{})
+	m.log.seal(false)
+	m.load = loading{}
+	m.tables.retryAt = m.now.Add(max(m.backoff(), m.cfg.RetryMin))
+	m.trouble.set(fmt.Sprintf("loading tables new in publication %q: %s", m.cfg.Publication, f.Why), f.Hint)
+	m.enter(stStream)
+}
+
+// setTimer asks for the next moment at which something is due.
+func (m *Machine) setTimer() {
+	due := pos.Millis(0)
+	sooner := func(t pos.Millis) {
+		if t > 0 && (due == 0 || t < due) {
+			due = t
+		}
+	}
+	switch m.stage {
+	case stWait:
+		sooner(m.trouble.retryAt)
+	case stStream:
+		if !m.stream.inspecting {
+			sooner(m.stream.inspectAt)
+		}
+		// A moment that has passed waits for the transaction's end, not for time.
+		if len(m.tables.fresh) > 0 && m.tables.retryAt > m.now {
+			sooner(m.tables.retryAt)
+		}
+		sooner(m.confirm.dueAt(m))
+	}
+	if due != 0 && due != m.timerAt {
+		m.timerAt = due
+		m.emit(&Timer{At: max(due, m.now)})
+	}
+}
