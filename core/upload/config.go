@@ -1,0 +1,91 @@
+package upload
+
+import (
+	"time"
+
+	"millrace/core/fragment"
+	"millrace/core/pos"
+)
+
+// Config is fixed for the life of a Machine. A value that is not above 0 stands for
+// its default, where one is named.
+type Config struct {
+	Stream   pos.StreamID
+	Epoch    pos.Epoch // of the writer whose log this is
+	Prefix   string    // of all keys in the object store
+	Fragment fragment.Config
+	// Discard gives up what the store holds when the local floor has passed the seam,
+	// instead of declaring a gap. It takes effect with the first fragment beyond the
+	// gap, so that something can be read at every moment.
+	Discard bool
+	// The manifest is persisted when it has PersistEdits (5) more edits, or one that is
+	// PersistInterval (2 s) old.
+	PersistEdits    int
+	PersistInterval time.Duration
+	// MaxAhead (8) and MaxAheadBytes (512 MiB) bound the fragments that are cut but not
+	// persisted; the first is allowed whatever its size. At the bound nothing further is
+	// read: the local log keeps it, as long as its own bounds allow.
+	MaxAhead      int
+	MaxAheadBytes int64
+	// Grace (1 h) is how long an object that nothing names any more is kept for readers
+	// that looked before.
+	Grace time.Duration
+	// TransferDeadline (180 s) counts from the grant, and a second is added for each
+	// slowestRate of bytes. A transfer that takes longer has failed, whatever becomes of it.
+	TransferDeadline time.Duration
+	// ReadPause is how long, at least, nothing is read after the end of the log was
+	// reached: a busy stream is read in larger pieces. 0: no pause.
+	ReadPause time.Duration
+	// ReadChunks (512) bounds how many chunks are asked for at once.
+	ReadChunks int
+}
+
+func (c Config) withDefaults() Config {
+	def(&c.PersistEdits, 5)
+	def(&c.PersistInterval, 2*time.Second)
+	def(&c.MaxAhead, 8)
+	def(&c.MaxAheadBytes, 512<<20)
+	def(&c.Grace, time.Hour)
+	def(&c.TransferDeadline, 180*time.Second)
+	def(&c.ReadChunks, 512)
+	return c
+}
+
+func def[T ~int | ~int64](v *T, value T) {
+	if *v <= 0 {
+		*v = value
+	}
+}
+
+// slowestRate is the rate, in bytes a second, that a transfer is expected to reach.
+const slowestRate = 1 << 20
+
+func (c *Config) deadlineFor(bytes int64) time.Duration {
+	return c.TransferDeadline + time.Duration(bytes/slowestRate)*time.Second
+}
+
+// Pauses between tries. All but the first of the transient ones are jittered.
+const (
+	transientPause, maxTransientPause = 10 * time.Millisecond, 5 * time.Second
+	lastingPause, maxLastingPause     = time.Second, 30 * time.Second
+)
+
+// pause returns how long to wait after a number of failures in a row: a value
+// between half of the doubling pause and all of it, picked by a random number
+// ("equal jitter"). The first transient failure is tried again at once.
+func pause(f Fault, failures int, random pos.UID) time.Duration {
+	d, limit := lastingPause, maxLastingPause
+	if f == FaultTransient {
+		if failures <= 1 {
+			return 0
+		}
+		d, limit = transientPause, maxTransientPause
+		failures--
+	}
+	for ; failures > 1 && d < limit; failures-- {
+		d *= 2
+	}
+	d = min(d, limit)
+	half := d / 2
+	return half + time.Duration(uint64(random)%uint64(d-half+1))
+}

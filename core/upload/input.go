@@ -1,0 +1,247 @@
+package upload
+
+import (
+	"millrace/core/manifest"
+	"millrace/core/pace"
+	"millrace/core/pos"
+	"millrace/core/segment"
+)
+
+// Gen numbers the times that the truth was learned from the stores. An input that
+// answers an effect of another generation is ignored.
+type Gen uint64
+
+// Stamp comes with every input.
+type Stamp struct {
+	Now pos.Millis
+	UID pos.UID // freshly drawn, never 0: for names of objects and for jitter
+}
+
+// Fault says what a failure means for what to do next.
+type Fault uint8
+
+// Faults.
+const (
+	FaultNone      Fault = iota // it worked
+	FaultTransient              // worth trying again soon: throttled, unavailable, timed out
+	FaultLasting                // likely to last until somebody acts: denied, full, damaged
+	FaultMissing                // what was named does not exist
+	FaultConflict               // a guard did not hold; nothing changed
+	FaultUnknown                // it may or may not have taken effect
+)
+
+var faultNames = [...]string{"ok", "transient", "lasting", "missing", "conflict", "outcome unknown"}
+
+// String names the fault in words.
+func (f Fault) String() string {
+	if int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return "unknown fault"
+}
+
+// Result is how something ended.
+type Result struct {
+	Fault Fault
+	Why   string // for the operator: what failed, on what
+}
+
+// Pointer is the stream's pointer in the metadata store.
+type Pointer struct {
+	Revision pos.Revision
+	Epoch    pos.Epoch
+	UID      pos.UID
+	Next     pos.Offset
+}
+
+// Local is what the local log holds.
+type Local struct {
+	First  pos.Offset         // LF
+	Next   pos.Offset         // T: fsynced and committed below
+	Epochs []segment.EpochEnd // of what is on disk below Inspect.Below, rising
+}
+
+// Input is what a Machine is told.
+//
+//sumtype:decl
+type Input interface {
+	input()
+	stamp() Stamp
+}
+
+// Inputs. Those with a Gen answer the effect of that generation.
+type (
+	// Start is the first input.
+	Start struct{ Stamp }
+	// Tick says what time it is, at the latest when Wake asked for it.
+	Tick struct{ Stamp }
+	// PointerRead answers ReadPointer. FaultMissing: none is stored, or no such stream.
+	PointerRead struct {
+		Stamp
+		Gen     Gen
+		Pointer Pointer
+		Cached  manifest.Row // what the node's manifest replica has
+		Result
+	}
+	// RootRead answers ReadRoot.
+	RootRead struct {
+		Stamp
+		Gen  Gen
+		Body []byte
+		Result
+	}
+	// Inspected answers Inspect.
+	Inspected struct {
+		Stamp
+		Gen   Gen
+		Local Local
+		Result
+	}
+	// ChunksRead answers Read. End: there is nothing further yet.
+	ChunksRead struct {
+		Stamp
+		Gen     Gen
+		Chunks  []segment.ChunkRef
+		End     bool
+		Trimmed bool       // the log no longer has the place; Floor tells where it begins
+		Floor   pos.Offset // LF
+		Result
+	}
+	// Moved answers Listen: the log's fsynced end has passed the place, or its writer ended.
+	Moved struct {
+		Stamp
+		Gen Gen
+	}
+	// Summed answers Sum.
+	Summed struct {
+		Stamp
+		Gen   Gen
+		ID    FlightID
+		CRC   uint32     // of the header and the chunks, as fragment.Tail takes it
+		Floor pos.Offset // LF at that moment
+		Result
+	}
+	// AnchorPut answers PutAnchor. FaultMissing: the stream was deleted.
+	AnchorPut struct {
+		Stamp
+		Gen Gen
+		Result
+	}
+	// Granted is the governor's answer to Submit.
+	Granted struct {
+		Stamp
+		Ref pace.Ref
+	}
+	// GovernorUp says that a governor started: it knows of nothing that was submitted.
+	GovernorUp struct{ Stamp }
+	// Uploaded answers Upload.
+	Uploaded struct {
+		Stamp
+		Gen   Gen
+		Ref   pace.Ref
+		Floor pos.Offset // LF at that moment
+		Result
+	}
+	// RootPut answers PutRoot.
+	RootPut struct {
+		Stamp
+		Gen Gen
+		Result
+	}
+	// PointerSwapped answers SwapPointer. FaultMissing: the stream was deleted.
+	PointerSwapped struct {
+		Stamp
+		Gen Gen
+		Result
+	}
+	// ReplicaUp says that a manifest replica started, or asks for the whole manifest.
+	ReplicaUp struct{ Stamp }
+	// Await asks to be answered when everything below Next is durable in the store.
+	Await struct {
+		Stamp
+		ID   WaiterID
+		Next pos.Offset
+	}
+	// StreamDeleted says that the stream was deleted.
+	StreamDeleted struct{ Stamp }
+)
+
+// FlightID names a fragment from its cut to its end. It is never used again.
+type FlightID uint64
+
+// WaiterID names an Await. It is never used again.
+type WaiterID uint64
+
+func (s Stamp) stamp() Stamp { return s }
+
+func (Start) input()          {}
+func (Tick) input()           {}
+func (PointerRead) input()    {}
+func (RootRead) input()       {}
+func (Inspected) input()      {}
+func (ChunksRead) input()     {}
+func (Moved) input()          {}
+func (Summed) input()         {}
+func (AnchorPut) input()      {}
+func (Granted) input()        {}
+func (GovernorUp) input()     {}
+func (Uploaded) input()       {}
+func (RootPut) input()        {}
+func (PointerSwapped) input() {}
+func (ReplicaUp) input()      {}
+func (Await) input()          {}
+func (StreamDeleted) input()  {}
+
+// Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them
+// when their turn comes, so that time does not run backwards from one to the next.
+func Stamped(in Input, s Stamp) Input {
+	switch in := in.(type) {
+	case Start:
+		return Start{s}
+	case Tick:
+		return Tick{s}
+	case GovernorUp:
+		return GovernorUp{s}
+	case ReplicaUp:
+		return ReplicaUp{s}
+	case StreamDeleted:
+		return StreamDeleted{s}
+	case PointerRead:
+		in.Stamp = s
+		return in
+	case RootRead:
+		in.Stamp = s
+		return in
+	case Inspected:
+		in.Stamp = s
+		return in
+	case ChunksRead:
+		in.Stamp = s
+		return in
+	case Moved:
+		in.Stamp = s
+		return in
+	case Summed:
+		in.Stamp = s
+		return in
+	case AnchorPut:
+		in.Stamp = s
+		return in
+	case Granted:
+		in.Stamp = s
+		return in
+	case Uploaded:
+		in.Stamp = s
+		return in
+	case RootPut:
+		in.Stamp = s
+		return in
+	case PointerSwapped:
+		in.Stamp = s
+		return in
+	case Await:
+		in.Stamp = s
+		return in
+	}
+	return in
+}

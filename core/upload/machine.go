@@ -1,0 +1,243 @@
+package upload
+
+import (
+	"millrace/core/fragment"
+	"millrace/core/manifest"
+	"millrace/core/pace"
+	"millrace/core/pos"
+)
+
+// Machine is one replica reader.
+//
+// Invariants, which check verifies:
+//
+//	U1 fragments under way follow each other and the live manifest, in the order
+//	   they were cut: each begins at or above the offset it comes after, which is where
+//	   the one before it ends
+//	U2 the live manifest is the persisted one with the pending edits applied, and both
+//	   are well-formed
+//	U3 before the anchor is written nothing is submitted, uploaded or put
+//	U4 the fragments that were cut and are not persisted stay within the bounds of Config
+//	U5 what is assembled, and what was read ahead, continues the last cut fragment or
+//	   lies above it
+//	U6 no two fragments share an id or a ref, and a fragment has a ref only from its
+//	   submission to its end
+//	U7 pending edits have a persist under way, or a time at which one starts
+//	U8 what the manifest replica was told is what the pointer names
+//	U9 nothing is under way but while the log is open
+type Machine struct {
+	cfg   Config
+	gen   Gen
+	phase phase
+	until pos.Millis // waiting, stalled: when to go on; 0 in waiting: when the log moves
+	why   string     // waiting, stalled
+	fails int        // resolutions that did not lead to a persist, in a row
+
+	pointer Pointer            // in the metadata store
+	stored  *manifest.Manifest // what it names; nil before it is known
+	shown   bool               // the manifest replica was told of stored
+	// contradicted: the log is known to disagree with stored, and the edit that cures it
+	// is not persisted yet. Until then nobody is told of stored.
+	contradicted bool
+	live         *manifest.Draft
+	now          *manifest.Manifest // what live holds
+	edits        []manifest.Edit    // from stored to now
+	since        pos.Millis         // of the oldest of edits that no persist carries
+	applied      load               // fragments among edits
+	drops        []string           // keys that edits took out of the manifest
+	persist      persist
+	anchor       retry
+	anchors      anchorState
+
+	drain    drain
+	assembly *fragment.Assembly
+	flights  []*flight // in the order they were cut
+
+	lastFlight FlightID
+	lastRef    pace.Ref
+	waiters    []waiter
+	wake       pos.Millis // the last Wake; 0: none
+	counts     Counts
+
+	at  Stamp    // of the input being applied
+	out []Effect // being collected
+}
+
+type phase uint8
+
+const (
+	phaseNew       phase = iota
+	phaseResolving       // ReadPointer or ReadRoot is under way
+	phaseWaiting         // resolves anew at until
+	phaseStalled         // the same, but somebody has to act
+	phasePlacing         // Inspect is under way
+	phaseShort           // the log is shorter than the manifest, or can't be looked at: inspects anew
+	phaseOpen
+	phaseStopped
+)
+
+// retry is a thing that is tried again.
+type retry struct {
+	fails int
+	at    pos.Millis // not before
+}
+
+func (r *retry) failed(f Fault, at Stamp) {
+	r.fails++
+	r.at = at.Now.Add(pause(f, r.fails, at.UID))
+}
+
+// load is a number of fragments and the bytes of their chunks.
+type load struct {
+	count int
+	bytes int64
+}
+
+// New returns a machine that waits for its Start.
+func New(cfg Config) *Machine {
+	cfg = cfg.withDefaults()
+	return &Machine{cfg: cfg, assembly: fragment.New(cfg.Fragment)}
+}
+
+// Step applies one input and appends to out what must now be done, in order.
+func (m *Machine) Step(in Input, out []Effect) []Effect {
+	m.at, m.out = in.stamp(), out
+	m.dispatch(in)
+	m.pump()
+	out, m.out = m.out, nil
+	return out
+}
+
+func (m *Machine) emit(e Effect) { m.out = append(m.out, e) }
+
+func (m *Machine) note(level Level, text string) { m.emit(Note{Level: level, Text: text}) }
+
+func (m *Machine) dispatch(in Input) {
+	if m.phase == phaseStopped {
+		return
+	}
+	switch in := in.(type) {
+	case Start:
+		m.emit(ShowPending{})
+		m.resolve()
+	case Tick:
+		m.wake = 0 // whatever is still to come needs a new Wake, also if this one came early
+		m.tick()
+	case PointerRead:
+		m.pointerRead(in)
+	case RootRead:
+		m.rootRead(in)
+	case Inspected:
+		m.inspected(in)
+	case ReplicaUp:
+		m.show()
+	case Await:
+		m.await(in)
+	case StreamDeleted:
+		m.deleted()
+	case Granted:
+		m.granted(in)
+	case GovernorUp:
+		m.governorUp()
+	case ChunksRead:
+		m.chunksRead(in)
+	case Moved:
+		m.moved(in)
+	case Summed:
+		m.summed(in)
+	case AnchorPut:
+		m.anchorPut(in)
+	case Uploaded:
+		m.uploaded(in)
+	case RootPut:
+		m.rootPut(in)
+	case PointerSwapped:
+		m.pointerSwapped(in)
+	}
+}
+
+func (m *Machine) tick() {
+	if m.until == 0 || m.at.Now < m.until {
+		return
+	}
+	switch m.phase {
+	case phaseWaiting, phaseStalled:
+		m.resolve()
+	case phaseShort:
+		m.inspect()
+	default: // nothing waits for a time
+	}
+}
+
+// pump starts whatever can be started now, and asks to be woken for the rest.
+func (m *Machine) pump() {
+	if m.phase == phaseOpen {
+		m.expire()
+		m.gather()
+		m.transfer()
+	}
+	if m.phase == phaseOpen {
+		m.startPersist()
+		m.read()
+	}
+	m.setWake()
+}
+
+// setWake asks for a Tick at the earliest time at which something can be started.
+func (m *Machine) setWake() {
+	at := pos.Millis(0)
+	earliest := func(t pos.Millis) {
+		if t > 0 && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	switch m.phase {
+	case phaseWaiting, phaseStalled, phaseShort:
+		earliest(m.until)
+	case phaseOpen:
+		m.wakeTransfers(earliest)
+		m.wakePersist(earliest)
+		m.wakeDrain(earliest)
+	default: // an answer comes, or nothing
+	}
+	if at != m.wake && at != 0 {
+		m.emit(Wake{At: at})
+	}
+	m.wake = at
+}
+
+// restart learns the truth anew: what is under way may rest on another one.
+func (m *Machine) restart(why string) {
+	m.fails++
+	m.drop()
+	m.shown = false
+	m.emit(ShowPending{})
+	m.waitFor(phaseWaiting, m.at.Now.Add(pause(FaultLasting, m.fails, m.at.UID)), why)
+}
+
+// drop ends all that is under way, and what comes back of it is ignored.
+func (m *Machine) drop() {
+	m.gen++
+	if refs := m.refs(); len(refs) > 0 {
+		m.emit(Withdraw{Refs: refs})
+	}
+	m.emit(Abort{})
+	m.assembly.Reset()
+	m.flights, m.drain, m.persist = nil, drain{}, persist{}
+	m.edits, m.applied, m.drops = nil, load{}, nil
+	m.live, m.now, m.contradicted = nil, nil, false
+	m.anchors, m.anchor = anchorUnknown, retry{}
+}
+
+func (m *Machine) waitFor(p phase, until pos.Millis, why string) {
+	m.phase, m.until, m.why = p, until, why
+}
+
+// deleted ends everything: the stream is no more.
+func (m *Machine) deleted() {
+	m.drop()
+	m.stored, m.shown = nil, false
+	m.emit(Forget{})
+	m.phase, m.until, m.why = phaseStopped, 0, "the stream was deleted"
+	m.emit(Stop{Why: m.why})
+}

@@ -1,0 +1,136 @@
+package upload
+
+import "millrace/core/pos"
+
+// Counts are what a Machine has counted since it was made. They never fall.
+type Counts struct {
+	Transfers          int64 // fragments uploaded
+	TransfersFailed    int64
+	Retries            int64 // fragments submitted again
+	LastingRetries     int64 // failures that were not transient
+	BytesTransferred   int64 // of chunks in uploaded fragments
+	BytesDrained       int64 // of chunks that were read from the log and assembled
+	BytesPersisted     int64 // of chunks in persisted fragments
+	Persists           int64
+	PersistsFailed     int64
+	Conflicts          int64
+	Resolved           int64
+	ResolutionFailures int64
+	FloorPassed        int64 // times that local retention took what was not uploaded
+	Gaps               int64 // declared gaps
+	GapRecords         int64 // offsets in them
+	Divergences        int64
+	LastPersist        pos.Millis // 0: none yet
+}
+
+// Status is what the operator sees of one replica reader. All "next" offsets are
+// exclusive; an offset of -1 means that there is none.
+type Status struct {
+	Stream   StreamStatus   `json:"stream"`
+	Remote   RemoteStatus   `json:"remote_tier"`
+	Pipeline PipelineStatus `json:"upload_pipeline"`
+	Fragment FragmentStatus `json:"current_fragment"`
+}
+
+// StreamStatus says how the replica reader is.
+type StreamStatus struct {
+	ID    pos.StreamID `json:"id"`
+	Epoch pos.Epoch    `json:"epoch"`
+	State string       `json:"state"` // resolving, waiting, stalled, placing, running, stopped
+	Why   string       `json:"why,omitempty"`
+	Until pos.Millis   `json:"until_ms,omitempty"` // waiting, stalled: when it is tried again
+}
+
+// RemoteStatus says what the object store holds.
+type RemoteStatus struct {
+	Known         bool         `json:"known"`
+	First         pos.Offset   `json:"first"`
+	Next          pos.Offset   `json:"next"`           // uploaded and in order, perhaps not persisted
+	PersistedNext pos.Offset   `json:"persisted_next"` // the seam
+	Revision      pos.Revision `json:"revision"`
+	Bytes         int64        `json:"bytes"`
+	Fragments     int          `json:"fragments"`
+	FirstTime     pos.Millis   `json:"first_timestamp_ms"` // 0: none
+}
+
+// PipelineStatus says what is under way.
+type PipelineStatus struct {
+	Anchor         string     `json:"anchor"`    // unknown, pending, writing, done
+	Cut            int        `json:"cut"`       // not submitted yet
+	Submitted      int        `json:"submitted"` // waiting for the governor
+	Uploading      int        `json:"uploading"` // each with its deadline
+	Uploaded       int        `json:"uploaded"`  // waiting for their turn
+	Bytes          int64      `json:"bytes"`     // of all these
+	Edits          int        `json:"edits"`     // since the last persist
+	EditsInPersist int        `json:"edits_in_persist"`
+	BytesInPersist int64      `json:"bytes_in_persist"` // applied and not persisted
+	Persisting     bool       `json:"persisting"`
+	LastPersist    pos.Millis `json:"last_persist_ms"` // 0: none since it started
+	Waiters        int        `json:"waiters"`
+	Stalled        pos.Offset `json:"stalled_offset"` // the lowest that fails lastingly
+	StalledWhy     string     `json:"stalled_why,omitempty"`
+}
+
+// FragmentStatus says what is being assembled.
+type FragmentStatus struct {
+	First pos.Offset `json:"first"`
+	Next  pos.Offset `json:"next"`
+	Bytes int64      `json:"bytes"`
+	Due   pos.Millis `json:"due_ms,omitempty"` // when its age cuts it
+}
+
+var phaseNames = [...]string{"new", "resolving", "waiting", "stalled", "placing", "waiting", "running", "stopped"}
+
+var anchorNames = [...]string{"unknown", "pending", "writing", "done"}
+
+// Counts returns what was counted so far.
+func (m *Machine) Counts() Counts { return m.counts }
+
+// Status returns the state for the operator.
+func (m *Machine) Status() Status {
+	s := Status{
+		Stream:   StreamStatus{ID: m.cfg.Stream, Epoch: m.cfg.Epoch, State: phaseNames[m.phase], Why: m.why, Until: m.until},
+		Remote:   RemoteStatus{First: pos.NoOffset, Next: pos.NoOffset, PersistedNext: pos.NoOffset},
+		Pipeline: m.pipelineStatus(),
+		Fragment: FragmentStatus{First: m.assembly.First(), Next: m.assembly.Next(), Bytes: m.assembly.Bytes()},
+	}
+	if due, ok := m.assembly.Due(); ok {
+		s.Fragment.Due = due
+	}
+	if m.shown {
+		s.Remote = RemoteStatus{
+			Known: true, First: m.stored.First, Next: m.stored.Next, PersistedNext: m.stored.Next,
+			Revision: m.stored.Revision, Bytes: m.stored.Size, Fragments: len(m.stored.Entries),
+			FirstTime: max(m.stored.FirstTime, 0),
+		}
+		if m.now != nil {
+			s.Remote.Next = m.now.Next
+		}
+	}
+	return s
+}
+
+func (m *Machine) pipelineStatus() PipelineStatus {
+	s := PipelineStatus{
+		Anchor: anchorNames[m.anchors], Edits: len(m.edits), EditsInPersist: m.persist.edits,
+		BytesInPersist: m.applied.bytes, Persisting: m.persist.stage != persistIdle,
+		LastPersist: m.counts.LastPersist, Waiters: len(m.waiters), Stalled: pos.NoOffset,
+	}
+	for _, f := range m.flights {
+		s.Bytes += f.frag.Size
+		switch f.stage {
+		case stageCut, stageSumming, stageReady:
+			s.Cut++
+		case stageSubmitted:
+			s.Submitted++
+		case stageUploading:
+			s.Uploading++
+		case stageUploaded:
+			s.Uploaded++
+		}
+		if f.lasting && f.stage != stageUploaded && s.Stalled == pos.NoOffset {
+			s.Stalled, s.StalledWhy = f.frag.First, f.why
+		}
+	}
+	return s
+}

@@ -1,0 +1,314 @@
+package upload
+
+import (
+	"fmt"
+	"slices"
+
+	"millrace/core/fragment"
+	"millrace/core/manifest"
+	"millrace/core/pace"
+	"millrace/core/pos"
+)
+
+type stage uint8
+
+const (
+	stageCut stage = iota
+	stageSumming
+	stageReady // for the governor
+	stageSubmitted
+	stageUploading
+	stageUploaded
+)
+
+// flight is a fragment on its way. A failed one keeps its place.
+type flight struct {
+	retry
+	id       FlightID
+	frag     *fragment.Fragment
+	after    pos.Offset // what the manifest's next is when its turn comes; below frag.First: a gap
+	stage    stage
+	crc      uint32
+	ref      pace.Ref   // submitted and uploading
+	deadline pos.Millis // uploading
+	lasting  bool       // the last failure was no transient one
+	why      string     // the last failure
+	// lost are uids of attempts that failed: they may have left an object, or yet leave
+	// one. Only the latest are remembered, or an outage would fill the memory.
+	lost []pos.UID
+}
+
+const maxLost = 16
+
+type anchorState uint8
+
+const (
+	anchorUnknown anchorState = iota
+	anchorPending
+	anchorWriting
+	anchorDone
+)
+
+func (m *Machine) fragmentKey(first pos.Offset, uid pos.UID) string {
+	return fragment.Key(m.cfg.Prefix, m.cfg.Stream, first, uid)
+}
+
+// transfer moves every fragment one step further, where that is possible now.
+func (m *Machine) transfer() {
+	if m.anchors == anchorPending && len(m.flights) > 0 && m.at.Now >= m.anchor.at {
+		m.anchors = anchorWriting
+		m.emit(PutAnchor{Gen: m.gen})
+	}
+	for _, f := range m.flights {
+		switch {
+		case m.at.Now < f.at:
+		case f.stage == stageCut:
+			f.stage = stageSumming
+			m.emit(Sum{Gen: m.gen, ID: f.id, Fragment: f.frag})
+		case f.stage == stageReady && m.anchors == anchorDone:
+			m.lastRef++
+			f.stage, f.ref = stageSubmitted, m.lastRef
+			if f.fails > 0 {
+				m.counts.Retries++
+			}
+			m.emit(Submit{Ref: f.ref, Bytes: fragment.ObjectSize(f.frag)})
+		}
+	}
+}
+
+func (m *Machine) anchorPut(in AnchorPut) {
+	switch {
+	case in.Gen != m.gen || m.anchors != anchorWriting:
+	case in.Fault == FaultNone:
+		m.anchors, m.anchor = anchorDone, retry{}
+	case in.Fault == FaultMissing:
+		m.deleted()
+	default:
+		m.anchors = anchorPending
+		m.anchor.failed(FaultLasting, m.at)
+		m.sparse(m.anchor.fails, LevelWarn, "the stream can't be anchored, its uploads wait: "+in.Why)
+	}
+}
+
+func (m *Machine) summed(in Summed) {
+	i := slices.IndexFunc(m.flights, func(f *flight) bool { return f.id == in.ID && f.stage == stageSumming })
+	if in.Gen != m.gen || i < 0 {
+		return
+	}
+	f := m.flights[i]
+	if in.Fault != FaultNone {
+		f.stage = stageCut
+		m.flightFailed(f, in.Result, in.Floor)
+		return
+	}
+	f.crc, f.stage, f.retry = in.CRC, stageReady, retry{}
+	f.lasting, f.why = false, ""
+}
+
+func (m *Machine) granted(in Granted) {
+	f := m.byRef(in.Ref, stageSubmitted)
+	if f == nil {
+		m.emit(Release{Ref: in.Ref})
+		return
+	}
+	frag := *f.frag
+	frag.UID = m.at.UID
+	f.frag, f.stage = &frag, stageUploading
+	f.deadline = m.at.Now.Add(m.cfg.deadlineFor(frag.Size))
+	m.emit(Upload{Gen: m.gen, Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, CRC: f.crc})
+}
+
+func (m *Machine) byRef(ref pace.Ref, at stage) *flight {
+	for _, f := range m.flights {
+		if f.stage == at && f.ref == ref {
+			return f
+		}
+	}
+	return nil
+}
+
+// governorUp submits again what was not granted: a new governor knows nothing of
+// it. What was granted goes on; its Release will mean nothing to the new one.
+func (m *Machine) governorUp() {
+	for _, f := range m.flights {
+		if f.stage == stageSubmitted {
+			f.stage, f.ref = stageReady, 0
+		}
+	}
+}
+
+// refs returns what the governor may know of.
+func (m *Machine) refs() []pace.Ref {
+	var refs []pace.Ref
+	for _, f := range m.flights {
+		if f.stage == stageSubmitted || f.stage == stageUploading {
+			refs = append(refs, f.ref)
+		}
+	}
+	return refs
+}
+
+// expire fails the uploads that take too long. Their results, if any come, are of
+// refs that no longer exist.
+func (m *Machine) expire() {
+	for _, f := range m.flights {
+		if f.stage == stageUploading && m.at.Now >= f.deadline {
+			m.emit(CancelUpload{Ref: f.ref})
+			m.endUpload(f)
+			m.flightFailed(f, Result{FaultTransient, fmt.Sprintf("the upload took longer than %s", m.cfg.deadlineFor(f.frag.Size))}, pos.NoOffset)
+		}
+	}
+}
+
+func (m *Machine) uploaded(in Uploaded) {
+	f := m.byRef(in.Ref, stageUploading)
+	if in.Gen != m.gen || f == nil {
+		return
+	}
+	if in.Fault != FaultNone {
+		m.endUpload(f)
+		m.flightFailed(f, in.Result, in.Floor)
+		return
+	}
+	m.emit(Release{Ref: f.ref})
+	f.ref, f.deadline, f.stage = 0, 0, stageUploaded
+	m.counts.Transfers++
+	m.counts.BytesTransferred += f.frag.Size
+	m.collectLost(f)
+	m.apply()
+}
+
+// endUpload takes a failed upload back to where it can be submitted again.
+func (m *Machine) endUpload(f *flight) {
+	m.emit(Release{Ref: f.ref})
+	if len(f.lost) == maxLost {
+		f.lost = slices.Delete(f.lost, 0, 1)
+	}
+	f.lost = append(f.lost, f.frag.UID)
+	f.ref, f.deadline, f.stage = 0, 0, stageReady
+}
+
+// flightFailed decides what becomes of a fragment: what the local floor has passed
+// can never be uploaded, everything else is tried again.
+func (m *Machine) flightFailed(f *flight, r Result, floor pos.Offset) {
+	m.counts.TransfersFailed++
+	if floor > f.frag.First {
+		m.cutOff(f, floor)
+		return
+	}
+	f.failed(r.Fault, m.at)
+	f.lasting, f.why = r.Fault != FaultTransient, r.Why
+	if f.lasting {
+		m.counts.LastingRetries++
+	}
+	m.sparse(f.fails, LevelWarn, fmt.Sprintf("fragment [%s, %s) is not uploaded yet: %s", f.frag.First, f.frag.Next, r.Why))
+}
+
+// cutOff gives up the part of a fragment that lies below the floor: all of it, or
+// its first chunks.
+func (m *Machine) cutOff(f *flight, floor pos.Offset) {
+	m.passed(f.frag.First, min(floor, f.frag.Next))
+	m.collectLost(f)
+	if rest := above(f.frag, floor); rest != nil {
+		f.frag, f.stage, f.crc, f.retry = rest, stageCut, 0, retry{}
+		f.lasting, f.why = false, ""
+		return
+	}
+	i := slices.Index(m.flights, f)
+	if i+1 < len(m.flights) {
+		m.flights[i+1].after = f.after
+	}
+	m.flights = slices.Delete(m.flights, i, i+1)
+	m.apply()
+}
+
+// above returns the part of f in segments that the floor has not passed, nil if
+// there is none. A floor is a segment's first offset, and so a chunk's.
+func above(f *fragment.Fragment, floor pos.Offset) *fragment.Fragment {
+	i := slices.IndexFunc(f.Index, func(r fragment.IndexRecord) bool { return r.Offset >= floor })
+	j := slices.IndexFunc(f.Spans, func(s fragment.Span) bool { return s.Segment >= floor })
+	if i < 0 || j < 0 {
+		return nil
+	}
+	rest := &fragment.Fragment{
+		First: f.Index[i].Offset, Next: f.Next, FirstTime: f.Index[i].Time, LastTime: f.Index[i].Time,
+		Epoch: f.Epoch, Chunks: len(f.Index) - i, Spans: f.Spans[j:],
+	}
+	base := f.Index[i].Position - fragment.DataStart
+	for _, r := range f.Index[i:] {
+		r.Position -= base
+		rest.Index = append(rest.Index, r)
+		rest.LastTime = max(rest.LastTime, r.Time)
+	}
+	for _, s := range rest.Spans {
+		rest.Size += s.Size()
+	}
+	return rest
+}
+
+func (m *Machine) collectLost(f *flight) {
+	keys := make([]string, 0, len(f.lost))
+	for _, uid := range f.lost {
+		keys = append(keys, m.fragmentKey(f.frag.First, uid))
+	}
+	f.lost = nil
+	m.collect(keys)
+}
+
+func (m *Machine) collect(keys []string) {
+	if len(keys) > 0 {
+		m.emit(Collect{Keys: keys, After: m.at.Now.Add(m.cfg.Grace)})
+	}
+}
+
+// apply appends to the live manifest what is uploaded, in the order of the cuts and
+// without a hole: the first fragment that is not uploaded ends it.
+func (m *Machine) apply() {
+	for len(m.flights) > 0 && m.flights[0].stage == stageUploaded {
+		f := m.flights[0]
+		if f.after != m.now.Next || f.frag.First < f.after {
+			panic(fmt.Sprintf("upload: fragment [%s, %s) comes after %s, but the manifest ends at %s: this is a bug",
+				f.frag.First, f.frag.Next, f.after, m.now.Next))
+		}
+		if f.frag.First > f.after {
+			m.gap(f)
+		}
+		m.edit(manifest.AppendEdit(m.now, manifest.EntryOf(f.frag)))
+		m.applied.count++
+		m.applied.bytes += f.frag.Size
+		m.flights = m.flights[1:]
+	}
+}
+
+// gap accounts for the records between the manifest and the fragment that is about
+// to be appended, and gives up what lies before if that is what the operator wants.
+func (m *Machine) gap(f *flight) {
+	m.counts.Gaps++
+	m.counts.GapRecords += int64(f.frag.First - f.after)
+	if !m.cfg.Discard || m.now.Empty() {
+		m.note(LevelWarn, fmt.Sprintf("gap: [%s, %s) is in no tier", f.after, f.frag.First))
+		return
+	}
+	m.note(LevelWarn, fmt.Sprintf("gap: [%s, %s) is in no tier, so [%s, %s) is given up", f.after, f.frag.First, m.now.First, f.after))
+	for i := range m.now.Entries {
+		m.drops = append(m.drops, m.fragmentKey(m.now.Entries[i].First, m.now.Entries[i].UID))
+	}
+	m.edit(manifest.ResetEdit(f.frag.First))
+}
+
+func (m *Machine) wakeTransfers(earliest func(pos.Millis)) {
+	if m.anchors == anchorPending && len(m.flights) > 0 {
+		earliest(m.anchor.at)
+	}
+	for _, f := range m.flights {
+		switch f.stage {
+		case stageCut, stageReady:
+			if f.at > m.at.Now {
+				earliest(f.at)
+			}
+		case stageUploading:
+			earliest(f.deadline)
+		default: // an answer or its turn comes
+		}
+	}
+}
