@@ -1,0 +1,151 @@
+package keep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"millrace/core/pos"
+)
+
+// Kind says what an item is.
+type Kind uint8
+
+// The kinds of item, in the order in which they are started.
+const (
+	Tiering Kind = iota // the tiering tree; its ID is empty
+	Writer              // a local log; its ID is the stream's
+	Capture             // a capture; its ID is its name
+)
+
+// String returns the word used in logs and in the status.
+func (k Kind) String() string {
+	switch k {
+	case Tiering:
+		return "tiering"
+	case Writer:
+		return "writer"
+	case Capture:
+		return "capture"
+	default:
+		return fmt.Sprintf("kind %d", uint8(k))
+	}
+}
+
+// Item names one thing that can be started.
+type Item struct {
+	Kind Kind
+	ID   string
+}
+
+// String returns the item as logs show it.
+func (i Item) String() string {
+	if i.ID == "" {
+		return i.Kind.String()
+	}
+	return i.Kind.String() + " " + i.ID
+}
+
+func compareItems(a, b Item) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+}
+
+// Config is fixed for the life of a Machine.
+type Config struct {
+	Interval    time.Duration // between two looks, and the first back-off
+	MaxInterval time.Duration // the longest back-off; a start that lasts so long counts as good
+}
+
+// Machine holds what was started, how often, and when to try again.
+//
+// Invariants, which check verifies:
+//
+//	K1 an item is tried at most once in each back-off
+//	K2 a back-off lies between Interval and MaxInterval
+type Machine struct {
+	cfg   Config
+	items map[Item]record
+}
+
+type record struct {
+	tries int        // starts since it last ran for MaxInterval
+	last  pos.Millis // the last start
+}
+
+// New returns a machine that has started nothing yet.
+func New(cfg Config) *Machine {
+	return &Machine{cfg: cfg, items: map[Item]record{}}
+}
+
+// Looked is the one input: what is wanted here and what runs, at a moment.
+type Looked struct {
+	Now     pos.Millis
+	Wanted  []Item
+	Running []Item
+}
+
+// Start is the one effect: this item is to be started now.
+type Start struct {
+	Item  Item
+	Tries int // how often it was started before without lasting
+}
+
+// Step takes a look and appends to out what must be started, in Item order.
+func (m *Machine) Step(in Looked, out []Start) []Start {
+	running := map[Item]bool{}
+	for _, i := range in.Running {
+		running[i] = true
+	}
+	wanted := slices.SortedFunc(slices.Values(in.Wanted), compareItems)
+	wanted = slices.Compact(wanted)
+	m.forget(wanted)
+	for _, i := range wanted {
+		r := m.items[i]
+		if running[i] {
+			if r.tries > 0 && in.Now.Sub(r.last) >= m.cfg.MaxInterval {
+				delete(m.items, i)
+			}
+			continue
+		}
+		if r.tries > 0 && in.Now < r.last.Add(m.backoff(r.tries)) {
+			continue
+		}
+		out = append(out, Start{Item: i, Tries: r.tries})
+		m.items[i] = record{tries: r.tries + 1, last: in.Now}
+	}
+	return out
+}
+
+// forget drops what is no longer wanted, so that it starts at once when it is
+// wanted again, and so that the map can't grow without bound.
+func (m *Machine) forget(wanted []Item) {
+	for i := range m.items {
+		if _, found := slices.BinarySearchFunc(wanted, i, compareItems); !found {
+			delete(m.items, i)
+		}
+	}
+}
+
+func (m *Machine) backoff(tries int) time.Duration {
+	d := m.cfg.Interval
+	for range tries - 1 {
+		if d >= m.cfg.MaxInterval {
+			break
+		}
+		d *= 2
+	}
+	return min(d, m.cfg.MaxInterval)
+}
+
+func (m *Machine) check() error {
+	for i, r := range m.items {
+		if r.tries < 1 {
+			return fmt.Errorf("%v is kept with %d tries", i, r.tries)
+		}
+		if d := m.backoff(r.tries); d < m.cfg.Interval || d > m.cfg.MaxInterval {
+			return fmt.Errorf("K2: %v backs off for %v", i, d)
+		}
+	}
+	return nil
+}
