@@ -1,0 +1,3 @@
+// Package pgtest is the contract of port.Postgres as tests. The fake and the real
+// adapter both pass it.
+package pgtest

@@ -1,0 +1,128 @@
+package pgtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"millrace/actors/port"
+	"millrace/core/pgout"
+	"millrace/core/pos"
+)
+
+// Server is a PostgreSQL server under test, whose publication "pub" has the table
+// public.t (id int8 primary key, text text, replica identity DEFAULT), empty.
+type Server interface {
+	// Postgres returns an adapter that waits at most a second for running transactions.
+	Postgres() port.Postgres
+	Begin() Tx
+	// Crash kills the server and starts it again.
+	Crash()
+	// Noise writes WAL that concerns no published table.
+	Noise()
+}
+
+// Tx is an open transaction of an application.
+type Tx interface {
+	Insert(id, text string)
+	Update(id, newID, text string)
+	Delete(id string)
+	Truncate()
+	Savepoint()
+	RollbackTo()
+	Commit()
+	Rollback()
+}
+
+// suite is one test's server with the slot "pgtest".
+type suite struct {
+	*testing.T
+	Server
+	pg  port.Postgres
+	ctx context.Context
+}
+
+const slot = "pgtest"
+
+// within bounds every wait of a test.
+const within = time.Minute
+
+func (s *suite) commit(f func(tx Tx)) {
+	tx := s.Begin()
+	f(tx)
+	tx.Commit()
+}
+
+func (s *suite) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// refused wants an error of a class.
+func (s *suite) refused(err error, class pgout.Class) *port.PostgresError {
+	s.Helper()
+	e, ok := err.(*port.PostgresError)
+	if !ok || e.Class != class {
+		s.Fatalf("got %v, want class %s", err, class)
+	}
+	return e
+}
+
+// create makes the slot and returns its consistent point; the snapshot is closed.
+func (s *suite) create() pos.LSN {
+	s.Helper()
+	snap, err := s.pg.CreateSlot(s.ctx, slot, "pub", false)
+	s.must(err)
+	defer snap.Close()
+	return snap.Consistent()
+}
+
+func (s *suite) stream(at pos.LSN) port.Replication {
+	s.Helper()
+	var repl port.Replication
+	var err error
+	// The slot of a stream that was just closed is free soon, not at once.
+	for range 100 {
+		if repl, err = s.pg.Stream(s.ctx, slot, "pub", at); err == nil {
+			s.Cleanup(repl.Close)
+			return repl
+		}
+		if e, ok := err.(*port.PostgresError); !ok || e.Class != pgout.SlotInUse {
+			break
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	s.must(err)
+	return nil
+}
+
+// slotState inspects the slot.
+func (s *suite) slotState() *pgout.Slot {
+	s.Helper()
+	server, err := s.pg.Inspect(s.ctx, slot, "pub")
+	s.must(err)
+	return server.Slot
+}
+
+// rows loads the table from a snapshot, as COPY lines.
+func (s *suite) rows(snap port.Snapshot) []string {
+	s.Helper()
+	tables, err := snap.Tables(s.ctx)
+	s.must(err)
+	if len(tables) != 1 || tables[0].FullName() != "public.t" {
+		s.Fatalf("tables %+v", tables)
+	}
+	var all []string
+	for {
+		lines, done, err := snap.Next(s.ctx, &tables[0])
+		s.must(err)
+		for _, l := range lines {
+			all = append(all, string(l))
+		}
+		if done {
+			return all
+		}
+	}
+}
