@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"millrace/core/pos"
+	"millrace/supervision"
+)
+
+// Node is what the HTTP surface asks of a node. All methods are safe from any
+// goroutine. An error that is for the operator is an *Error.
+type Node interface {
+	// Ready reports whether the node does what it is configured to, and if not, why not.
+	Ready() (ok bool, reasons []string)
+	Status(ctx context.Context) NodeStatus
+	// Streams lists the streams by name.
+	Streams(ctx context.Context) ([]StreamStatus, error)
+	Stream(ctx context.Context, name string) (StreamStatus, error)
+	CreateStream(ctx context.Context, name string, args map[string]string) (StreamStatus, error)
+	// Open begins to read. ctx bounds the opening only; the reader lives until Close.
+	Open(ctx context.Context, name string, spec ReadSpec) (Reader, error)
+	Tree() supervision.Node
+}
+
+// Reader yields a stream's records in order, each once.
+type Reader interface {
+	// Pull returns what comes next: whole chunks' records, so a first batch may begin below
+	// an offset that was asked for. It waits for more when the spec says Follow; otherwise
+	// it returns io.EOF once everything that was committed at Open has been returned. The
+	// batch is valid until the next call. An error ends the reading; where the answer was
+	// only not known, the same read may be tried again.
+	Pull(ctx context.Context) (Batch, error)
+	// Close frees everything the reader holds. It may be called during a Pull.
+	Close()
+}
+
+// Batch is what one Pull returns. Moved, if set, comes before the records.
+type Batch struct {
+	Moved   *Moved
+	Records []Record
+}
+
+// Record is one record of a stream.
+type Record struct {
+	Offset    pos.Offset
+	Timestamp pos.Millis // of its chunk
+	Epoch     pos.Epoch  // of its chunk
+	Body      []byte
+}
+
+// Moved says that records a reader would have had next are gone: it goes on at To.
+type Moved struct {
+	From pos.Offset `json:"from"` // first offset that is gone
+	To   pos.Offset `json:"to"`   // first offset that follows
+	Why  string     `json:"why"`
+}
+
+// NodeStatus is a node at one moment.
+type NodeStatus struct {
+	Node     string    `json:"node"`
+	Version  string    `json:"version"`
+	Cluster  string    `json:"cluster"` // cluster id
+	Boot     string    `json:"boot"`    // nonce of this run
+	Started  time.Time `json:"started"`
+	DataDir  string    `json:"data_dir"`
+	DiskFree int64     `json:"disk_free"` // bytes; -1: not known
+	Store    string    `json:"store"`     // where the object store is
+	Tiering  string    `json:"tiering"`   // "enabled", "disabled", or why it is not running
+	Streams  int       `json:"streams"`
+	Captures int       `json:"captures"`
+	Zombies  int       `json:"zombies"` // processes abandoned by a stop that still run code
+	Ready    bool      `json:"ready"`
+	Reasons  []string  `json:"reasons,omitempty"` // why it is not ready
+	// Parts is what the node's own processes publish, by name: governor, reaper, admin, ...
+	Parts map[string]any `json:"parts,omitempty"`
+}
+
+// StreamStatus is one stream at one moment. Offsets named Next are exclusive; -1 stands
+// for none.
+type StreamStatus struct {
+	ID    string    `json:"id"`
+	Name  string    `json:"name"`
+	Epoch pos.Epoch `json:"epoch"`
+	// State is that of the local log: running, recovering, waiting, stuck, stopped.
+	State string `json:"state"`
+	Why   string `json:"why,omitempty"` // why it is not running
+
+	First pos.Offset `json:"first"` // oldest offset that can be read, over both tiers
+	Next  pos.Offset `json:"next"`  // next offset to be committed
+
+	LocalFirst pos.Offset `json:"local_first"`
+	LocalBytes int64      `json:"local_bytes"`
+
+	RemoteFirst pos.Offset `json:"remote_first"`
+	SeamNext    pos.Offset `json:"seam_next"` // everything from RemoteFirst up to here is durable in the store, but for gaps
+	RemoteBytes int64      `json:"remote_bytes"`
+
+	// What the stream's own processes publish, whole; nil for one that does not run.
+	Local   any `json:"local,omitempty"`
+	Tiering any `json:"tiering,omitempty"`
+	Capture any `json:"capture,omitempty"`
+}
+
+// Class says what kind of refusal an Error is.
+type Class uint8
+
+// The classes.
+const (
+	Internal    Class = iota // a fault of the node
+	NotFound                 // there is no such stream
+	Exists                   // there is one already
+	Invalid                  // what was asked makes no sense
+	Unavailable              // not known or not possible now; asking again may help
+)
+
+// String names the class.
+func (c Class) String() string {
+	if names := [...]string{"internal", "not found", "exists", "invalid", "unavailable"}; int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("class %d", c)
+}
+
+// Error is a refusal in words for an operator.
+type Error struct {
+	Class Class
+	What  string // what failed, on what
+	Hint  string // what to do next; may be empty
+	Err   error  // cause; may be nil
+}
+
+// Error prints what failed and the cause.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.What
+	}
+	return e.What + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,148 @@
+package configfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"millrace/core/settings"
+)
+
+// maxFile bounds the configuration and each connection string's file, in bytes.
+const maxFile = 1 << 20
+
+// maxFaults bounds how many faults are looked up and shown at once: each look-up
+// decodes the file anew.
+const maxFaults = 20
+
+// Load reads the file at path, with the connection strings it refers to. An empty
+// path stands for the embedded defaults. The error has one line for each fault,
+// "path:line:column: key: what is wrong".
+func Load(path string) (settings.Settings, error) {
+	s, err := Read(path)
+	if err != nil {
+		return s, err
+	}
+	return secrets(s)
+}
+
+// Read is Load without the connection strings: what a command needs that only
+// talks to a node, and may run where the node's secrets are out of reach.
+func Read(path string) (settings.Settings, error) {
+	if path == "" {
+		return settings.Default(), nil
+	}
+	text, err := readSmall(path)
+	if err != nil {
+		return settings.Settings{}, fmt.Errorf("configuration: %w", err)
+	}
+	return parse(path, text)
+}
+
+// secrets fills in each capture's connection string.
+func secrets(s settings.Settings) (settings.Settings, error) {
+	var faults []error
+	for i, c := range s.Captures {
+		text, key, err := source(c)
+		if err == nil && key != "" {
+			s, err = s.FillURL(i, text)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("capture[%d].%s: %w", i, key, err))
+		}
+	}
+	return s, errors.Join(faults...)
+}
+
+// source returns what the key that the capture uses refers to; key is "" if the
+// connection string stands in the configuration itself.
+func source(c settings.Capture) (text, key string, err error) {
+	switch {
+	case c.URLFile != "":
+		b, err := readSmall(c.URLFile)
+		return string(b), "url_file", err
+	case c.URLEnv != "":
+		text, ok := os.LookupEnv(c.URLEnv)
+		if !ok {
+			return "", "url_env", fmt.Errorf("environment variable %s is not set: set it to the connection string", c.URLEnv)
+		}
+		return text, "url_env", nil
+	}
+	return "", "", nil
+}
+
+func readSmall(path string) (b []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s has more than %s: is it the right file?", path, settings.FormatSize(maxFile))
+	}
+	return b, err
+}
+
+// parse decodes and checks text; path is for the errors only.
+func parse(path string, text []byte) (settings.Settings, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // editors that write a byte order mark
+	raw, err := decode(text)
+	if err != nil {
+		return settings.Settings{}, placed(path, err)
+	}
+	s, err := settings.Parse(raw)
+	var faults settings.Faults
+	if !errors.As(err, &faults) {
+		return s, err
+	}
+	var lines places
+	for i, f := range faults {
+		if i == maxFaults {
+			lines = append(lines, place{what: fmt.Sprintf("and %d more", len(faults)-i)})
+			break
+		}
+		lines = append(lines, locate(text, f))
+	}
+	return settings.Settings{}, placed(path, lines)
+}
+
+// place is one fault and where it stands; line 0: nowhere in particular.
+type place struct {
+	line, column int
+	what         string
+}
+
+// places is every fault of one file.
+type places []place
+
+func (ps places) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.what
+		if p.line > 0 {
+			lines[i] = fmt.Sprintf("%d:%d: %s", p.line, p.column, p.what)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// placed puts the file's name before each fault.
+func placed(path string, err error) error {
+	var ps places
+	if !errors.As(err, &ps) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	out := make([]error, len(ps))
+	for i, p := range ps {
+		sep := ": "
+		if p.line > 0 {
+			sep = ":"
+		}
+		out[i] = errors.New(path + sep + places{p}.Error())
+	}
+	return errors.Join(out...)
+}

@@ -1,0 +1,23 @@
+// Package httpadmin is the operator's HTTP surface: routes, tokens, limits and JSON in
+// front of actors/admin.
+//
+//	GET  /livez /readyz /metrics        without a token
+//	GET  /status /tree /streams         JSON
+//	POST /streams                       {"name":"x","arguments":{"k":"v"}}
+//	GET  /streams/{name}
+//	GET  /streams/{name}/records?from=first|last|next|OFFSET|TIME&limit=N&follow=1
+//
+// A refusal is {"error":"...","hint":"..."} with a fitting status. Records come as
+// NDJSON, one line a record:
+//
+//	{"offset":7,"timestamp":"2026-03-01T12:00:00.000Z","epoch":1,"record":{...}}
+//
+// "record" is the data section of the AMQP message if that is JSON, "data" is it in
+// base64 if not, and "message" is the whole body in base64 if it is not an AMQP message
+// of one data section. A line {"moved":{"from":..,"to":..,"why":".."}} stands where
+// records that were asked for are gone.
+//
+// An answer that is whole ends with the HTTP trailer X-Millrace-Complete: true. One that
+// broke off after its first byte ends with a line {"error":..,"hint":..,"next":OFFSET} and an aborted
+// connection, so that no client can take it for whole.
+package httpadmin

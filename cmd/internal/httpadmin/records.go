@@ -1,0 +1,163 @@
+package httpadmin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"millrace/actors/admin"
+	"millrace/core/pos"
+)
+
+// CompleteTrailer is the HTTP trailer of an answer that is whole; its value is "true".
+const CompleteTrailer = "X-Millrace-Complete"
+
+// flushAt is how many bytes of lines are gathered before they are sent. Every batch is
+// sent at its end, so this bounds memory and delays nothing.
+const flushAt = 64 << 10
+
+// query is what a reading asks for.
+type query struct {
+	spec  admin.ReadSpec
+	limit int64 // 0: none
+}
+
+func parseQuery(raw string) (query, error) {
+	q := query{}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return q, fmt.Errorf("the parameters cannot be read: %w", err)
+	}
+	for key, given := range values {
+		if len(given) != 1 {
+			return q, fmt.Errorf("%s is given %d times", key, len(given))
+		}
+		switch text := given[0]; key {
+		case "from":
+			q.spec.From, err = admin.ParseFrom(text)
+		case "limit":
+			q.limit, err = strconv.ParseInt(text, 10, 64)
+			if err != nil || q.limit < 1 {
+				err = fmt.Errorf("limit %q: want a whole number from 1", text)
+			}
+		case "follow":
+			q.spec.Follow, err = strconv.ParseBool(text)
+			if err != nil {
+				err = fmt.Errorf("follow %q: want 1 or 0", text)
+			}
+		default:
+			err = fmt.Errorf("there is no parameter %q", key)
+		}
+		if err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+func (s *surface) records(w http.ResponseWriter, r *http.Request) {
+	q, err := parseQuery(r.URL.RawQuery)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error(), "parameters are from (first, last, next, an offset or a time), limit and follow")
+		return
+	}
+	select {
+	case s.readers <- struct{}{}:
+		defer func() { <-s.readers }()
+	default:
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d readings are open already", maxReaders), "end one of them, or try again later")
+		return
+	}
+	reader, err := s.open(r, q)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer reader.Close()
+	if r.Method == http.MethodHead {
+		return
+	}
+	s.send(w, r, q, reader)
+}
+
+// open bounds the opening in time; the reader itself lives until it is closed.
+func (s *surface) open(r *http.Request, q query) (admin.Reader, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	return s.cfg.Node.Open(ctx, r.PathValue("name"), q.spec)
+}
+
+// send sends the records and ends the answer in one of the two ways there are:
+// whole, with the trailer, or broken off, with an error line and an aborted connection.
+func (s *surface) send(w http.ResponseWriter, r *http.Request, q query, reader admin.Reader) {
+	out := newLines(w)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Trailer", CompleteTrailer)
+	w.WriteHeader(http.StatusOK)
+	err := out.begin()
+	if err == nil {
+		err = pump(r.Context(), q, reader, out)
+	}
+	switch {
+	case err == nil:
+		w.Header().Set(CompleteTrailer, "true")
+		return
+	case s.run.Err() != nil:
+		err = &admin.Error{Class: admin.Unavailable, What: "the node is stopping", Hint: "read on once it is up again"}
+	case r.Context().Err() != nil:
+		err = &goneError{err}
+	}
+	var gone *goneError
+	if !errors.As(err, &gone) {
+		s.cfg.Log.Warn().Err(err).Str("stream", r.PathValue("name")).Msg("admin: a reading broke off")
+		if err := out.fail(err); err != nil {
+			s.cfg.Log.Debug().Err(err).Msg("admin: the client does not hear why")
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// pump moves what the reader yields to out, until the limit, the tail, or an error.
+func pump(ctx context.Context, q query, reader admin.Reader, out *lines) error {
+	left := q.limit
+	low := pos.Offset(0) // nothing below it is sent
+	if q.spec.From.Kind == admin.FromOffset {
+		low = q.spec.From.Offset
+	}
+	for {
+		batch, err := reader.Pull(ctx)
+		switch {
+		case errors.Is(err, io.EOF) && !q.spec.Follow:
+			return nil
+		case err != nil:
+			return err
+		}
+		if batch.Moved != nil {
+			if err := out.moved(*batch.Moved); err != nil {
+				return err
+			}
+		}
+		for _, rec := range batch.Records {
+			if rec.Offset < low {
+				if out.last != pos.NoOffset { // only a first batch may begin early
+					return fmt.Errorf("record %s after record %s: the order is broken, read from %s again", rec.Offset, out.last, low)
+				}
+				continue
+			}
+			if err := out.record(rec); err != nil {
+				return err
+			}
+			low = rec.Offset + 1
+			if left--; left == 0 {
+				return out.flush()
+			}
+		}
+		if err := out.flush(); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package httpadmin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"millrace/actors/admin"
+	"millrace/core/pos"
+)
+
+// surface is the server during one run of Serve.
+type surface struct {
+	*Server
+	run   context.Context // ends when the node stops
+	token string
+}
+
+// handler is everything there is, guarded by the token.
+func (s *surface) handler() http.Handler {
+	open := http.NewServeMux()
+	open.HandleFunc("GET /livez", s.livez)
+	open.HandleFunc("GET /readyz", s.readyz)
+	open.Handle("GET /metrics", s.cfg.Metrics)
+
+	guarded := http.NewServeMux()
+	guarded.HandleFunc("GET /status", s.status)
+	guarded.HandleFunc("GET /tree", s.tree)
+	guarded.HandleFunc("GET /streams", s.streams)
+	guarded.HandleFunc("POST /streams", s.create)
+	guarded.HandleFunc("GET /streams/{name}", s.stream)
+	guarded.HandleFunc("GET /streams/{name}/records", s.records)
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := deadline(w, answerTime); err != nil {
+			s.cfg.Log.Debug().Err(err).Msg("admin: no deadline on a connection")
+		}
+		mux := open
+		if !known(open, r) {
+			if !authorized(r, s.token) {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
+				refuse(w, http.StatusUnauthorized, "the token is missing or wrong",
+					"send the header Authorization: Bearer TOKEN; the token stands in the node's admin.token_file")
+				return
+			}
+			mux = guarded
+		}
+		if !known(mux, r) {
+			nowhere(w, r, open, guarded)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func known(mux *http.ServeMux, r *http.Request) bool {
+	_, pattern := mux.Handler(r)
+	return pattern != ""
+}
+
+// nowhere refuses a path that is not there, or a method it does not take.
+func nowhere(w http.ResponseWriter, r *http.Request, muxes ...*http.ServeMux) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if slices.ContainsFunc(muxes, func(mux *http.ServeMux) bool { return known(mux, other) }) {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		refuse(w, http.StatusMethodNotAllowed, r.Method+" is not possible here", "use "+strings.Join(allowed, " or "))
+		return
+	}
+	refuse(w, http.StatusNotFound, "there is nothing at this path",
+		"try /status, /streams, /streams/NAME, /streams/NAME/records, /tree, /livez, /readyz or /metrics")
+}
+
+func authorized(r *http.Request, token string) bool {
+	scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	return sameToken(strings.TrimSpace(given), token) && ok && strings.EqualFold(scheme, "Bearer")
+}
+
+func deadline(w http.ResponseWriter, d time.Duration) error {
+	rc := http.NewResponseController(w)
+	return errors.Join(rc.SetReadDeadline(time.Now().Add(d)), rc.SetWriteDeadline(time.Now().Add(d)))
+}
+
+func (s *surface) livez(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]bool{"live": true})
+}
+
+func (s *surface) readyz(w http.ResponseWriter, _ *http.Request) {
+	ok, reasons := s.cfg.Node.Ready()
+	status := http.StatusOK
+	if !ok {
+		status = http.StatusServiceUnavailable
+	}
+	answer(w, status, struct {
+		Ready   bool     `json:"ready"`
+		Reasons []string `json:"reasons,omitempty"`
+	}{ok, reasons})
+}
+
+func (s *surface) status(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	answer(w, http.StatusOK, s.cfg.Node.Status(ctx))
+}
+
+func (s *surface) tree(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, s.cfg.Node.Tree())
+}
+
+func (s *surface) streams(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	list, err := s.cfg.Node.Streams(ctx)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	if list == nil {
+		list = []admin.StreamStatus{}
+	}
+	answer(w, http.StatusOK, map[string]any{"streams": list})
+}
+
+func (s *surface) stream(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	st, err := s.cfg.Node.Stream(ctx, r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, st)
+}
+
+// CreateRequest is the body of POST /streams.
+type CreateRequest struct {
+	Name      string            `json:"name"`
+	Arguments map[string]string `json:"arguments,omitempty"`
+}
+
+func (s *surface) create(w http.ResponseWriter, r *http.Request) {
+	var req CreateRequest
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&req); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody), "")
+			return
+		}
+		refuse(w, http.StatusBadRequest, "the body is not as expected: "+err.Error(), `send {"name":"NAME","arguments":{"KEY":"VALUE"}}`)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	st, err := s.cfg.Node.CreateStream(ctx, req.Name, req.Arguments)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusCreated, st)
+}
+
+// Refusal is the body of every answer that is not a success, and the last line of
+// records that broke off.
+type Refusal struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+	// Next is the offset after the last record that was sent, to read on from.
+	Next *pos.Offset `json:"next,omitempty"`
+}
+
+func refuse(w http.ResponseWriter, status int, what, hint string) {
+	answer(w, status, Refusal{Error: what, Hint: hint})
+}
+
+// fail refuses with what the node said.
+func fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var e *admin.Error
+	if errors.As(err, &e) {
+		switch e.Class {
+		case admin.NotFound:
+			status = http.StatusNotFound
+		case admin.Exists:
+			status = http.StatusConflict
+		case admin.Invalid:
+			status = http.StatusBadRequest
+		case admin.Unavailable:
+			status = http.StatusServiceUnavailable
+		case admin.Internal:
+		}
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		status = http.StatusGatewayTimeout
+	}
+	answer(w, status, refusal(err))
+}
+
+func refusal(err error) Refusal {
+	r := Refusal{Error: err.Error()}
+	var e *admin.Error
+	if errors.As(err, &e) {
+		r.Hint = e.Hint
+	}
+	return r
+}
+
+// answer writes v as JSON. A client that is gone gets nothing, and that is all.
+func answer(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}

@@ -1,0 +1,113 @@
+package httpadmin
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"millrace/actors/admin"
+)
+
+func TestTheTokenGuardsEverythingButThree(t *testing.T) {
+	srv := serve(t, &fakeNode{})
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/status", "/tree", "/streams", "/streams/x", "/streams/x/records", "/", "/nothing"} {
+		for _, auth := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + testToken, testToken, "Bearer " + testToken + "x"} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if auth != "" {
+				req.Header.Set("Authorization", auth)
+			}
+			resp, err := srv.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			public := path == "/livez" || path == "/readyz" || path == "/metrics"
+			if public != (resp.StatusCode == 200) || !public && resp.StatusCode != 401 {
+				t.Errorf("%s with %q: status %d", path, auth, resp.StatusCode)
+			}
+			if !public && (!strings.Contains(string(body), `"hint":"send the header Authorization`) || resp.Header.Get("WWW-Authenticate") == "") {
+				t.Errorf("%s with %q does not say how: %s", path, auth, body)
+			}
+			if strings.Contains(string(body), testToken) {
+				t.Errorf("%s shows the token", path)
+			}
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	n := &fakeNode{streams: map[string]admin.StreamStatus{
+		"shop": {Name: "shop", First: 3, SeamNext: -1}, "a/b": {Name: "a/b"}, "ü %?#": {Name: "odd"},
+	}}
+	srv := serve(t, n)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		contains           string
+	}{
+		{"GET", "/livez", "", 200, `{"live":true}`},
+		{"HEAD", "/livez", "", 200, ""},
+		{"GET", "/readyz", "", 200, `{"ready":true}`},
+		{"GET", "/status", "", 200, `"node":"n1"`},
+		{"GET", "/tree", "", 200, `{`},
+		{"GET", "/streams", "", 200, `"name":"shop"`},
+		{"GET", "/streams/shop", "", 200, `"first":3`},
+		{"GET", "/streams/a%2Fb", "", 200, `"name":"a/b"`},
+		{"GET", "/streams/%C3%BC%20%25%3F%23", "", 200, `"name":"odd"`},
+		{"GET", "/streams/none", "", 404, `"hint":"list them with: millrace streams"`},
+		{"GET", "/nothing", "", 404, `there is nothing at this path`},
+		{"POST", "/status", "", 405, `use GET`},
+		{"DELETE", "/streams", "", 405, `use GET or POST`},
+		{"POST", "/livez", "", 405, `use GET`},
+		{"POST", "/streams", `{"name":"x","arguments":{"k":"v"}}`, 201, `"name":"x"`},
+		{"POST", "/streams", `{"nam":"x"}`, 400, `unknown field`},
+		{"POST", "/streams", `nonsense`, 400, `"hint":`},
+		{"POST", "/streams", `{"name":"` + strings.Repeat("x", maxBody) + `"}`, 413, `more than 65536 bytes`},
+	} {
+		resp, body, err := call(t, srv, c.method, c.path, c.body)
+		if err != nil || resp.StatusCode != c.status || !strings.Contains(body, c.contains) {
+			t.Errorf("%s %s: %d %s (%v), want %d %s", c.method, c.path, resp.StatusCode, body, err, c.status, c.contains)
+		}
+		if resp.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: content type %q", c.method, c.path, resp.Header.Get("Content-Type"))
+		}
+	}
+	if n.created["x"]["k"] != "v" {
+		t.Errorf("created %v", n.created)
+	}
+}
+
+func TestNotReadyNamesTheReasons(t *testing.T) {
+	srv := serve(t, &fakeNode{reasons: []string{"store: unreachable"}})
+	resp, body, err := call(t, srv, "GET", "/readyz", "")
+	if err != nil || resp.StatusCode != 503 || !strings.Contains(body, "store: unreachable") {
+		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	}
+}
+
+func TestAnEmptyListIsAList(t *testing.T) {
+	if _, body, err := call(t, serve(t, &fakeNode{}), "GET", "/streams", ""); err != nil || strings.TrimSpace(body) != `{"streams":[]}` {
+		t.Errorf("%s %v", body, err)
+	}
+}
+
+func TestEachClassOfRefusalHasItsStatus(t *testing.T) {
+	for class, status := range map[admin.Class]int{
+		admin.Internal: 500, admin.NotFound: 404, admin.Exists: 409, admin.Invalid: 400, admin.Unavailable: 503,
+	} {
+		n := &fakeNode{onCreate: &admin.Error{Class: class, What: "it failed", Hint: "do this", Err: errors.New("because")}}
+		resp, body, err := call(t, serve(t, n), "POST", "/streams", `{"name":"x"}`)
+		if err != nil || resp.StatusCode != status || strings.TrimSpace(body) != `{"error":"it failed: because","hint":"do this"}` {
+			t.Errorf("%s: %d %s %v", class, resp.StatusCode, body, err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package httpadmin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"millrace/actors/admin"
+)
+
+const (
+	maxConns   = 256
+	maxReaders = 64 // that read records at once
+	maxHeader  = 16 << 10
+	maxBody    = 64 << 10
+
+	headerTime = 5 * time.Second
+	idleTime   = 2 * time.Minute
+	answerTime = 30 * time.Second // of anything but records
+	stallTime  = 15 * time.Minute // for a reader of records that takes nothing
+	stopTime   = 2 * time.Second  // for open requests to end
+)
+
+// Config is what the surface needs.
+type Config struct {
+	Listen    string // host:port
+	TokenFile string // made if it is missing
+	Node      admin.Node
+	Metrics   http.Handler // of /metrics
+	Log       zerolog.Logger
+	// Listening, if not nil, is told the address once the port is open.
+	Listening func(addr string)
+}
+
+// Server implements admin.Server.
+type Server struct {
+	cfg     Config
+	readers chan struct{} // one slot for each open reading
+}
+
+// New makes the surface; it opens nothing before Serve.
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, readers: make(chan struct{}, maxReaders)}
+}
+
+// Serve reads the token, listens, and answers until ctx ends.
+func (s *Server) Serve(ctx context.Context) error {
+	token, err := loadToken(s.cfg.TokenFile)
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("admin: %w: end what uses the port, or set another one in admin.listen", err)
+	}
+	if s.cfg.Listening != nil {
+		s.cfg.Listening(ln.Addr().String())
+	}
+	return s.answer(ctx, newCapped(ln, maxConns), token)
+}
+
+// answer serves ln until ctx ends. A request's context is a child of ctx, so readings
+// that follow a stream end by themselves.
+func (s *Server) answer(ctx context.Context, ln net.Listener, token string) error {
+	srv := &http.Server{
+		Handler:           (&surface{Server: s, run: ctx, token: token}).handler(),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          log.New(s.cfg.Log, "", 0),
+	}
+	stopped := make(chan error, 1)
+	cancel := context.AfterFunc(ctx, func() { stopped <- shut(srv) })
+	err := srv.Serve(ln)
+	if cancel() { // ctx goes on: the listener failed
+		return errors.Join(fmt.Errorf("admin: %w", err), srv.Close())
+	}
+	return <-stopped
+}
+
+// shut lets open requests end for a moment, then closes their connections.
+func shut(srv *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return srv.Close()
+	}
+	return nil
+}
+
+// capped is a listener with a bounded number of open connections: more of them wait in
+// the kernel's queue.
+type capped struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newCapped(ln net.Listener, n int) *capped {
+	return &capped{Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{})}
+}
+
+func (l *capped) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &cappedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *capped) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+type cappedConn struct {
+	net.Conn
+	free func()
+}
+
+func (c *cappedConn) Close() error {
+	defer c.free()
+	return c.Conn.Close()
+}
