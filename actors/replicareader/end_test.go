@@ -1,0 +1,128 @@
+package replicareader
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millrace/actors"
+	"millrace/actors/port"
+	"millrace/core/manifest"
+)
+
+// Item 28: stopped during a persist.
+func TestItem28AStopEndsThePersist(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var slow atomic.Bool
+		b.meta.Latency = func(op, _ string) time.Duration {
+			if slow.Load() && op == "swappointer" {
+				return 4 * time.Second
+			}
+			return 0
+		}
+		h := b.start()
+		b.grow(4)
+		b.until(40)
+		before, err := b.meta.Pointer(context.Background(), streamID)
+		b.must(err)
+		slow.Store(true)
+		b.grow(10)
+		for b.status(h).Pipeline.EditsInPersist == 0 {
+			b.pass(10 * time.Millisecond)
+		}
+		b.pass(time.Second) // in the middle of the swap
+		h.Stop(actors.Reason{Kind: actors.Shutdown})
+		<-h.Done()
+		slow.Store(false)
+		b.pass(time.Minute)
+		after, err := b.meta.Pointer(context.Background(), streamID)
+		b.must(err)
+		if after != before {
+			t.Fatalf("the pointer moved from %+v to %+v after the stop", before, after)
+		}
+		if row, ok := b.table.Manifest(streamID); !ok || row.State != manifest.StateResolved {
+			t.Fatalf("the row is %+v, want it kept", row)
+		}
+		again := b.start()
+		b.until(140)
+		b.verify()
+		if s := b.status(again); s.Pipeline.Waiters != 0 || s.Stream.State != "running" {
+			t.Fatalf("status %+v", s)
+		}
+	})
+}
+
+func TestACrashMidWayLosesNothing(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(string, string) time.Duration { return 700 * time.Millisecond }
+		h := b.start()
+		for range 12 {
+			b.grow(3)
+			b.pass(900 * time.Millisecond)
+			h.Kill()
+			<-h.Done()
+			h = b.start()
+		}
+		b.until(360)
+		if root := b.verify(); len(root.Gaps()) != 0 {
+			t.Fatalf("gaps %v", root.Gaps())
+		}
+		b.noneOfTheLiveIsDeleted()
+	})
+}
+
+// Items 26 and 27: a writer that ends takes the replica reader along, and nothing else.
+func TestItem26And27AWriterEndsAHundredTimes(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.grow(20)
+		for i := range 100 {
+			h := b.start()
+			b.pass(time.Duration(i%7) * 300 * time.Millisecond)
+			b.writer.Kill()
+			<-h.Done()
+			if r := h.Reason(); r.Kind != actors.Normal {
+				t.Fatalf("ended: %s", r)
+			}
+			b.startWriter()
+		}
+		b.start()
+		b.until(200)
+		b.pass(time.Minute)
+		b.verify()
+		if b.files.opened() != 0 {
+			t.Fatalf("%d files are open", b.files.opened())
+		}
+	})
+}
+
+func TestALongOutageMakesAGapAndTheHistoryStays(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var down atomic.Bool
+		b.store.Fault = func(op, what string) error {
+			if down.Load() && op == "put" {
+				return port.Unavailable
+			}
+			return nil
+		}
+		h := b.start()
+		b.grow(10)
+		b.until(100)
+		down.Store(true)
+		b.grow(40)
+		b.pass(time.Minute)
+		b.trim(350) // whole fragments, a part of one, and what was not read yet
+		b.pass(time.Minute)
+		down.Store(false)
+		b.grow(2)
+		b.until(520)
+		root := b.verify()
+		gaps := root.Gaps()
+		if root.First != 0 || len(gaps) != 1 || gaps[0] != (manifest.Gap{From: 100, To: 350}) {
+			t.Fatalf("stored [%s, %s) with gaps %v", root.First, root.Next, gaps)
+		}
+		if s := b.status(h); s.Stream.State != "running" {
+			t.Fatalf("status %+v", s)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package replicareader
+
+import (
+	"millrace/actors"
+	"millrace/core/upload"
+)
+
+// counters is what is counted, by name.
+var counters = []struct {
+	name string
+	of   func(upload.Counts) int64
+}{
+	{"transfers_completed_total", func(c upload.Counts) int64 { return c.Transfers }},
+	{"transfers_failed_total", func(c upload.Counts) int64 { return c.TransfersFailed }},
+	{"transfer_retries_total", func(c upload.Counts) int64 { return c.Retries }},
+	{"transfer_lasting_failures_total", func(c upload.Counts) int64 { return c.LastingRetries }},
+	{"bytes_transferred_total", func(c upload.Counts) int64 { return c.BytesTransferred }},
+	{"bytes_drained_total", func(c upload.Counts) int64 { return c.BytesDrained }},
+	{"bytes_persisted_total", func(c upload.Counts) int64 { return c.BytesPersisted }},
+	{"persists_completed_total", func(c upload.Counts) int64 { return c.Persists }},
+	{"persists_failed_total", func(c upload.Counts) int64 { return c.PersistsFailed }},
+	{"persist_conflicts_total", func(c upload.Counts) int64 { return c.Conflicts }},
+	{"manifests_resolved_total", func(c upload.Counts) int64 { return c.Resolved }},
+	{"manifest_resolution_failures_total", func(c upload.Counts) int64 { return c.ResolutionFailures }},
+	{"local_floor_passed_seam_total", func(c upload.Counts) int64 { return c.FloorPassed }},
+	{"gaps_total", func(c upload.Counts) int64 { return c.Gaps }},
+	{"gap_records_total", func(c upload.Counts) int64 { return c.GapRecords }},
+	{"divergences_total", func(c upload.Counts) int64 { return c.Divergences }},
+}
+
+// gauges is what is shown, by name.
+var gauges = []struct {
+	name string
+	of   func(upload.Status) float64
+}{
+	{"transfers_in_flight", func(s upload.Status) float64 { return float64(s.Pipeline.Uploading) }},
+	{"bytes_in_assembly", func(s upload.Status) float64 { return float64(s.Fragment.Bytes) }},
+	{"bytes_in_transfer", func(s upload.Status) float64 { return float64(s.Pipeline.Bytes) }},
+	{"bytes_in_persist", func(s upload.Status) float64 { return float64(s.Pipeline.BytesInPersist) }},
+	{"last_persist_timestamp_ms", func(s upload.Status) float64 { return float64(s.Pipeline.LastPersist) }},
+	{"manifest_first_offset", func(s upload.Status) float64 { return float64(max(s.Remote.First, 0)) }},
+	{"manifest_next_offset", func(s upload.Status) float64 { return float64(max(s.Remote.PersistedNext, 0)) }},
+	{"remote_bytes", func(s upload.Status) float64 { return float64(s.Remote.Bytes) }},
+	{"upload_stalled", func(s upload.Status) float64 {
+		if s.Pipeline.StalledWhy != "" || s.Stream.State == "stalled" {
+			return 1
+		}
+		return 0
+	}},
+}
+
+func (r *replicaReader) publish(c *actors.Context) {
+	s, n := r.machine.Status(), r.machine.Counts()
+	c.SetStatus(s)
+	stream := string(r.id)
+	for _, k := range counters {
+		if d := k.of(n) - k.of(r.counted); d > 0 {
+			r.cfg.Metrics.Count(k.name, d, "stream", stream)
+		}
+	}
+	for _, k := range gauges {
+		r.cfg.Metrics.Gauge(k.name, k.of(s), "stream", stream)
+	}
+	r.counted = n
+}
