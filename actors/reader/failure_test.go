@@ -1,0 +1,121 @@
+package reader
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"millrace/actors/port"
+	"millrace/core/fetch"
+	"millrace/core/fragment"
+	"millrace/core/manifest"
+	"millrace/core/resolve"
+	"millrace/core/segment"
+)
+
+func TestAStoreThatIsDownIsWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(4)
+		f.upload(2)
+		f.trim()
+		down := true
+		f.store.Fault = func(op, what string) error {
+			if down {
+				return port.Throttled
+			}
+			return nil
+		}
+		h := f.start(resolve.First(), nil)
+		c := f.consume(h)
+		_, err := c.pull(1, 10*time.Second)
+		wantClass(t, err, fetch.Throttled)
+		down = false
+		c.until(8)
+		f.stop(h)
+	})
+}
+
+func TestAFragmentThatRetentionTookIsLeftBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(8)
+		f.upload(2)
+		f.trim()
+		h := f.start(resolve.At(5), nil)
+		e := f.live.Entries[1]
+		f.store.Drop(fragment.Key(prefix, stream, e.First, e.UID))
+		m, err := f.live.Apply(manifest.RemoveHeadEdit(f.live, 2))
+		f.must(err)
+		c := f.consume(h)
+		time.AfterFunc(100*time.Millisecond, func() { f.live = m; f.publishRow() })
+		got, err := c.pull(1, time.Minute)
+		f.must(err)
+		if got.Moved == nil || *got.Moved != (resolve.Moved{From: 5, To: 8, Why: resolve.Retention}) || len(got.Chunks) != 1 {
+			t.Errorf("%+v", got)
+		}
+		f.stop(h)
+	})
+}
+
+func TestDamageInTheStoreIsNeverHandedOut(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(4)
+		f.upload(4)
+		f.trim()
+		e := f.live.Entries[0]
+		key := fragment.Key(prefix, stream, e.First, e.UID)
+		good, _ := f.store.Object(key)
+		bad, _ := f.store.Object(key)
+		bad[fragment.DataStart+e.Size-3] ^= 1
+		f.store.Replace(key, bad)
+		h := f.start(resolve.First(), nil)
+		c := f.consume(h)
+		c.until(6)
+		_, err := c.pull(1, time.Hour)
+		wantClass(t, err, fetch.Damaged)
+		f.store.Replace(key, good)
+		for range 100 {
+			if _, err := c.pull(1, time.Minute); err == nil && c.at == 8 {
+				break
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if c.at != 8 {
+			t.Errorf("after the repair the consumer stands at %d", c.at)
+		}
+		f.stop(h)
+	})
+}
+
+func TestDamageOnTheDiskIsNeverHandedOut(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(2)
+		file, err := f.disk.Open(string(stream), segment.FileName(0), true)
+		f.must(err)
+		f.write(file, []byte{0xff}, f.refs[1].Position+f.refs[1].Size-2)
+		h := f.start(resolve.First(), nil)
+		c := f.consume(h)
+		c.until(2)
+		_, err = c.pull(1, time.Hour)
+		wantClass(t, err, fetch.Damaged)
+		f.stop(h)
+	})
+}
+
+func TestADiskThatFailsIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(2)
+		h := f.start(resolve.First(), nil)
+		c := f.consume(h)
+		f.disk.Fault = func(op, what string) error {
+			if op == "readat" {
+				return errors.New("input/output error")
+			}
+			return nil
+		}
+		_, err := c.pull(1, 10*time.Second)
+		wantClass(t, err, fetch.Fault)
+		f.disk.Fault = nil
+		c.until(4)
+		f.stop(h)
+	})
+}
