@@ -1,0 +1,169 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"millrace/actors"
+	"millrace/actors/keeper"
+	"millrace/actors/port"
+	"millrace/core/declare"
+	"millrace/core/keep"
+	"millrace/core/pos"
+	"millrace/core/settings"
+	"millrace/supervision"
+)
+
+// look tells the keeper what this node's configuration and metadata want to run
+// here, and what does.
+func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error) {
+	select {
+	case <-n.standing:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if n.cfg.Tiering.Enabled {
+		wanted = append(wanted, keep.Item{Kind: keep.Tiering})
+	}
+	for _, c := range n.cfg.Captures {
+		if _, err := n.ensureStream(ctx, c.Stream, nil); err != nil {
+			return nil, nil, fmt.Errorf("capture %s: %w", c.Name, err)
+		}
+		wanted = append(wanted, keep.Item{Kind: keep.Capture, ID: c.Name})
+	}
+	streams, err := n.ports.Metadata.Streams(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range streams {
+		if s.Phase != port.PhaseDeleting {
+			wanted = append(wanted, keep.Item{Kind: keep.Writer, ID: s.ID.String()})
+		}
+	}
+	return wanted, n.running(), nil
+}
+
+// running lists what has a process, whatever that is doing.
+func (n *Node) running() []keep.Item {
+	var items []keep.Item
+	for _, c := range n.Tree().Children {
+		switch c.ID {
+		case idTiering:
+			if c.Handle.Alive() {
+				items = append(items, keep.Item{Kind: keep.Tiering})
+			}
+		case idLog:
+			for _, s := range c.Children {
+				items = append(items, keep.Item{Kind: keep.Writer, ID: s.ID})
+			}
+		case idCaptures:
+			for _, s := range c.Children {
+				items = append(items, keep.Item{Kind: keep.Capture, ID: s.ID})
+			}
+		}
+	}
+	return items
+}
+
+// start starts what the keeper found missing.
+func (n *Node) start(ctx context.Context, item keep.Item) error {
+	var err error
+	switch item.Kind {
+	case keep.Tiering:
+		err = supervision.RestartChild(ctx, n.root.Load(), idTiering)
+		if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
+			return nil
+		}
+	case keep.Writer:
+		var stream port.Stream
+		if stream, err = n.ports.Metadata.Stream(ctx, pos.StreamID(item.ID)); err == nil {
+			err = n.startUnder(ctx, idLog, item.ID, stream)
+		}
+	case keep.Capture:
+		for _, c := range n.cfg.Captures {
+			if c.Name == item.ID {
+				err = n.startCapture(ctx, c)
+			}
+		}
+	}
+	if errors.Is(err, actors.ErrIgnore) {
+		return nil
+	}
+	return err
+}
+
+// capture is what a capturer is started with.
+type capture struct {
+	settings.Capture
+	stream pos.StreamID
+}
+
+func (n *Node) startCapture(ctx context.Context, c settings.Capture) error {
+	stream, err := n.ports.Metadata.StreamByName(ctx, c.Stream)
+	if err != nil {
+		return err
+	}
+	return n.startUnder(ctx, idCaptures, c.Name, capture{Capture: c, stream: stream.ID})
+}
+
+// startUnder starts a child of one of the root's factories. That it runs is no error.
+func (n *Node) startUnder(ctx context.Context, factory, id string, arg any) error {
+	sup := n.process(factory)
+	if sup == nil {
+		return fmt.Errorf("%s is not running", factory)
+	}
+	_, err := supervision.StartChild(ctx, sup, id, arg)
+	if _, running := errors.AsType[*supervision.AlreadyStarted](err); running {
+		return nil
+	}
+	return err
+}
+
+// process returns the process at the end of a path of ids below the root, nil if it
+// does not run.
+func (n *Node) process(ids ...string) *actors.Handle {
+	at := n.Tree()
+	for _, id := range ids {
+		i := slices.IndexFunc(at.Children, func(c supervision.Node) bool { return c.ID == id && c.Handle.Alive() })
+		if i < 0 {
+			return nil
+		}
+		at = at.Children[i]
+	}
+	return at.Handle
+}
+
+// ensureStream returns the stream of that name, which it creates if there is none.
+func (n *Node) ensureStream(ctx context.Context, name string, arguments map[string]string) (port.Stream, error) {
+	found, err := n.ports.Metadata.StreamByName(ctx, name)
+	if !port.IsNotFound(err) {
+		return found, err
+	}
+	created, err := n.createStream(ctx, name, arguments)
+	if port.IsConflict(err) || port.ClassOf(err) == port.UnknownOutcome {
+		return n.ports.Metadata.StreamByName(ctx, name)
+	}
+	return created, err
+}
+
+func (n *Node) createStream(ctx context.Context, name string, arguments map[string]string) (port.Stream, error) {
+	if err := pos.CheckStreamName(name); err != nil {
+		return port.Stream{}, err
+	}
+	if _, err := declare.Parse(arguments); err != nil {
+		return port.Stream{}, err
+	}
+	now := time.Now()
+	return n.ports.Metadata.CreateStream(ctx, port.Stream{
+		ID: pos.NewStreamID(name, now.UnixNano()), Name: name, Arguments: arguments,
+		Created: pos.MillisOf(now), Phase: port.PhaseNew, Members: []port.Member{{Node: n.node()}},
+	})
+}
+
+// poke makes the keeper look at once.
+func (n *Node) poke() {
+	n.registry.Send(keeper.Name(n.node()), keeper.Poke{})
+}

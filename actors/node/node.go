@@ -1,0 +1,141 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"millrace/actors"
+	"millrace/actors/admin"
+	"millrace/actors/manifestreplica"
+	"millrace/actors/port"
+	"millrace/actors/reader"
+	"millrace/core/pos"
+	"millrace/core/settings"
+	"millrace/hooks"
+	"millrace/registry"
+	"millrace/supervision"
+)
+
+// Ports are the node's ways to the world.
+type Ports struct {
+	Disk     port.Disk
+	Store    port.ObjectStore
+	Metadata port.Metadata
+	State    port.NodeState
+	Postgres func(settings.Capture) port.Postgres // of the capture's database
+	Metrics  port.Metrics
+	// Serve makes the operator's HTTP surface of a node.
+	Serve func(admin.Node) admin.Server
+}
+
+// About is what the status says of the node beside what its processes tell.
+type About struct {
+	Version string
+	Store   string // where the object store is
+}
+
+// Node is one running node.
+type Node struct {
+	cfg     settings.Settings
+	ports   Ports
+	about   About
+	log     zerolog.Logger
+	started time.Time
+
+	identity  port.Identity
+	cluster   port.Cluster
+	system    *actors.System
+	registry  *registry.Registry
+	hooks     *hooks.Hooks
+	manifests *manifestreplica.Table
+	budget    *reader.Budget
+	root      atomic.Pointer[actors.Handle]
+	standing  chan struct{} // closed when root is set: the children run before that
+	readers   atomic.Uint64 // numbers the readers that the surface opens
+}
+
+// Start brings up a node and returns once its tree stands. What the world refuses
+// (a port in use, a database that is down) is then a state of the process concerned.
+// An error means that the node's own stores can't be read, or a bug.
+func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About, log zerolog.Logger) (*Node, error) {
+	identity, err := ports.State.Identity(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the node's own state: %w", err)
+	}
+	cluster, err := ports.Metadata.Cluster(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metadata store: %w", err)
+	}
+	n := &Node{
+		cfg: cfg, ports: ports, about: about, log: log, started: time.Now(),
+		identity: identity, cluster: cluster,
+		system:    actors.NewSystem(identity.Nonce),
+		registry:  registry.New(),
+		hooks:     hooks.New(),
+		manifests: manifestreplica.NewTable(),
+		budget:    reader.NewBudget(readerMemory),
+		standing:  make(chan struct{}),
+	}
+	root, err := n.system.Start(ctx, actors.Spec{
+		Path: "node",
+		New:  func() actors.Process { return supervision.New(rootFlags, n.children(), n.observe) },
+	})
+	if err != nil {
+		n.system.Close()
+		return nil, err
+	}
+	n.root.Store(root)
+	close(n.standing)
+	return n, nil
+}
+
+// Done closes when the tree has ended: after Stop, or when the root gave up.
+func (n *Node) Done() <-chan struct{} { return n.root.Load().Done() }
+
+// Reason tells why the tree ended.
+func (n *Node) Reason() actors.Reason { return n.root.Load().Reason() }
+
+// Stop stops the tree in reverse order and returns when it has ended. When ctx ends
+// first, what is left is killed: nothing committed is lost by it, since a commit
+// never waits for a stop.
+func (n *Node) Stop(ctx context.Context) error {
+	root := n.root.Load()
+	root.Stop(actors.Reason{Kind: actors.Shutdown, Detail: "the node stops"})
+	var err error
+	select {
+	case <-root.Done():
+	case <-ctx.Done():
+		root.Kill()
+		err = fmt.Errorf("the node did not stop in time and was cut off: %w", ctx.Err())
+	}
+	n.system.Close()
+	return err
+}
+
+// observe turns what the supervisors do into logs and metrics.
+func (n *Node) observe(e supervision.Event) {
+	template := templateOf(e.Path, e.ID)
+	n.ports.Metrics.Count("supervisor_events", 1, "kind", e.Kind.String(), "child", template)
+	event := n.log.Debug()
+	switch e.Kind {
+	case supervision.EventStarted, supervision.EventIgnored:
+	case supervision.EventRestarted:
+		event = n.log.Info()
+	case supervision.EventChildTerminated:
+		if e.Reason.Abnormal() {
+			event = n.log.Error().Str("stack", e.Reason.Stack)
+		}
+	case supervision.EventAutoShutdown:
+		event = n.log.Info()
+	case supervision.EventStartError, supervision.EventShutdownError, supervision.EventMaxIntensity, supervision.EventZombie:
+		event = n.log.Error().Str("stack", e.Reason.Stack)
+	}
+	event.Str("path", e.Path+"/"+e.ID).Uint64("incarnation", e.Incarnation).Stringer("reason", e.Reason).
+		Int("restarts", e.Restarts).Msg(e.Kind.String())
+}
+
+func (n *Node) node() pos.NodeID { return n.identity.Node }

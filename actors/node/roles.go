@@ -1,0 +1,151 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"millrace/actors"
+	"millrace/actors/capturer"
+	"millrace/actors/governor"
+	"millrace/actors/manifestreplica"
+	"millrace/actors/port"
+	"millrace/actors/reader"
+	"millrace/actors/reaper"
+	"millrace/actors/reconciler"
+	"millrace/actors/replicareader"
+	"millrace/actors/writer"
+	"millrace/core/declare"
+	"millrace/core/fragment"
+	"millrace/core/pgout"
+	"millrace/core/segment"
+	"millrace/core/settings"
+	"millrace/hooks"
+	"millrace/supervision"
+)
+
+// readerMemory bounds what all readers of the node together hold of remote data.
+const readerMemory = 64 << 20
+
+func (n *Node) logger(role string) zerolog.Logger {
+	return n.log.With().Str("role", role).Logger()
+}
+
+// newWriter makes the writer of the port.Stream it is given.
+func (n *Node) newWriter(arg any) actors.Process {
+	stream := arg.(port.Stream)
+	return writer.New(writer.Config{
+		Stream: stream.ID, Node: n.node(), Log: n.logConfig(stream),
+		Disk: n.ports.Disk, Metadata: n.ports.Metadata, State: n.ports.State,
+		Hooks: n.hooks, Registry: n.registry, Logger: n.logger(idWriter),
+	})
+}
+
+// logConfig is the configuration under the stream's own arguments, which a client
+// may have declared it with. Only a tighter bound than the node's has an effect.
+func (n *Node) logConfig(stream port.Stream) segment.Config {
+	mode, err := segment.ParseSyncMode(n.cfg.Log.Sync)
+	if err != nil {
+		mode = segment.Always
+	}
+	c := segment.Config{
+		Mode: mode, SyncEvery: n.cfg.Log.SyncInterval, SegmentMaxBytes: n.cfg.Log.SegmentMaxBytes,
+		Retention: segment.Retention{
+			MaxBytes: n.cfg.Retention.MaxBytes, MaxAge: n.cfg.Retention.MaxAge,
+			LocalMaxBytes: n.cfg.Local.MaxBytes, LocalMinBytes: n.cfg.Local.MinBytes,
+		},
+	}
+	own, err := declare.Parse(stream.Arguments)
+	if err != nil {
+		n.log.Warn().Err(err).Str("stream", stream.Name).Msg("its arguments can't be read; the node's own bounds hold")
+		return c
+	}
+	c.SegmentMaxBytes = tighter(c.SegmentMaxBytes, own.SegmentMaxBytes)
+	c.Retention.MaxBytes = tighter(c.Retention.MaxBytes, own.MaxBytes)
+	c.Retention.MaxAge = tighter(c.Retention.MaxAge, own.MaxAge)
+	return c
+}
+
+// tighter returns the smaller of two bounds, of which 0 does not bind.
+func tighter[T ~int64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// newReader makes the reader of the subscription it is given.
+func (n *Node) newReader(arg any) actors.Process {
+	s := arg.(subscription)
+	return reader.New(reader.Config{
+		Stream: s.stream, Spec: s.spec, Prefix: n.cfg.Store.Prefix,
+		Hooks: n.hooks, Disk: n.ports.Disk, Store: n.ports.Store, Manifests: n.manifests, Metadata: n.ports.Metadata,
+		Tiering: func() bool { return n.cfg.Tiering.Enabled }, Budget: n.budget,
+		Metrics: n.ports.Metrics, Log: n.logger(idReader),
+	})
+}
+
+func (n *Node) newManifestReplica(any) actors.Process {
+	return manifestreplica.New(manifestreplica.Config{
+		Node: n.node(), Table: n.manifests, Registry: n.registry, Metrics: n.ports.Metrics, Log: n.logger(idManifestReplica),
+	})
+}
+
+func (n *Node) newReaper(any) actors.Process {
+	return reaper.New(reaper.Config{
+		Node: n.node(), Registry: n.registry, Store: n.ports.Store, Metrics: n.ports.Metrics, Log: n.logger(idReaper),
+	})
+}
+
+func (n *Node) newGovernor(any) actors.Process {
+	return governor.New(governor.Config{
+		Node: n.node(), Registry: n.registry, Metrics: n.ports.Metrics, MaxBytesPerSecond: n.cfg.Tiering.MaxBytesPerSecond,
+	})
+}
+
+// newReplicaReader makes the replica reader of the log it is given.
+func (n *Node) newReplicaReader(arg any) actors.Process {
+	t := n.cfg.Tiering
+	return replicareader.New(replicareader.Config{
+		Node: n.node(), Local: arg.(*hooks.Log), Registry: n.registry, Disk: n.ports.Disk, Store: n.ports.Store,
+		Metadata: n.ports.Metadata, Manifests: n.manifests, Metrics: n.ports.Metrics, Log: n.logger(idReplicaReader),
+		Prefix:   n.cfg.Store.Prefix,
+		Fragment: fragment.Config{TargetBytes: t.FragmentBytes, MaxAge: t.FragmentMaxAge},
+		Discard:  t.OnGap == settings.GapDiscard, PersistEdits: t.PersistEdits, PersistInterval: t.PersistInterval,
+		Grace: t.RootGrace,
+	})
+}
+
+func (n *Node) newReconciler(any) actors.Process {
+	return reconciler.New(reconciler.Config{
+		Node: n.node(), Registry: n.registry, Hooks: n.hooks, Start: n.startReplicaReader,
+		Interval: n.cfg.Tiering.ReconcileInterval, Metrics: n.ports.Metrics, Log: n.logger(idReconciler),
+	})
+}
+
+// startReplicaReader starts a stream's supervisor under the stream factory. One that
+// runs is left alone: the reconciler looks again.
+func (n *Node) startReplicaReader(ctx context.Context, l *hooks.Log) error {
+	factory := n.process(idTiering, idStreamFactory)
+	if factory == nil {
+		return fmt.Errorf("%s is not running", idStreamFactory)
+	}
+	_, err := supervision.StartChild(ctx, factory, l.Stream.String(), l)
+	if _, running := errors.AsType[*supervision.AlreadyStarted](err); running {
+		return fmt.Errorf("the replica reader of the log before has not ended yet: %w", err)
+	}
+	return err
+}
+
+// newCapturer makes the capturer of the capture it is given.
+func (n *Node) newCapturer(arg any) actors.Process {
+	c := arg.(capture)
+	return capturer.New(capturer.Config{
+		Name: c.Name, Node: n.node(), Stream: c.stream, Slot: c.Slot, Publication: c.Publication,
+		Hooks: n.hooks, Registry: n.registry, Disk: n.ports.Disk, Metadata: n.ports.Metadata,
+		Postgres: n.ports.Postgres(c.Capture), Metrics: n.ports.Metrics, Log: n.logger(idCapturer),
+		OnSlotLost: pgout.OnSlotLost(c.OnSlotLost), MaxValue: c.MaxValue,
+	})
+}

@@ -1,0 +1,240 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"millrace/actors/admin"
+	"millrace/actors/port"
+	"millrace/core/manifest"
+	"millrace/core/pos"
+	"millrace/core/segment"
+	"millrace/registry"
+	"millrace/supervision"
+)
+
+// createWait bounds how long CreateStream waits for the stream's log to run.
+const createWait = 10 * time.Second
+
+// The kinds of the registry's names that the surface looks up. The roles register
+// under them.
+const (
+	kindWriter        = "writer"
+	kindReplicaReader = "replica_reader"
+	kindCapturer      = "capturer"
+)
+
+// Tree implements admin.Node.
+func (n *Node) Tree() supervision.Node { return supervision.Tree(n.root.Load()) }
+
+// Ready implements admin.Node: every log runs, every capture streams, and tiering is
+// up if it is wanted.
+func (n *Node) Ready() (bool, []string) {
+	var reasons []string
+	tree := n.Tree()
+	if tree.State != "running" {
+		return false, []string{"the node is starting or stopping"}
+	}
+	for _, c := range tree.Children {
+		if c.State != "running" && (c.ID != idTiering || n.cfg.Tiering.Enabled) {
+			reasons = append(reasons, fmt.Sprintf("%s is %s", c.ID, c.State))
+		}
+		if c.ID == idLog {
+			for _, s := range c.Children {
+				reasons = append(reasons, n.writerReason(s)...)
+			}
+		}
+	}
+	for _, c := range n.cfg.Captures {
+		h, ok := n.registry.WhereIs(n.name(kindCapturer, c.Name))
+		if !ok {
+			reasons = append(reasons, fmt.Sprintf("capture %s is not running", c.Name))
+			continue
+		}
+		if why := captureReason(h.Status()); why != "" {
+			reasons = append(reasons, fmt.Sprintf("capture %s: %s", c.Name, why))
+		}
+	}
+	slices.Sort(reasons)
+	return len(reasons) == 0, reasons
+}
+
+func (n *Node) writerReason(sup supervision.Node) []string {
+	for _, w := range sup.Children {
+		s, ok := w.Handle.Status().(segment.Status)
+		if w.Handle.Alive() && ok && s.State == "running" {
+			return nil
+		}
+		state, why := sup.State, ""
+		if ok {
+			state, why = s.State, s.Why
+		}
+		return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", sup.ID, state, why), ": ")}
+	}
+	return []string{fmt.Sprintf("log %s is %s", sup.ID, sup.State)}
+}
+
+// Status implements admin.Node.
+func (n *Node) Status(ctx context.Context) admin.NodeStatus {
+	s := admin.NodeStatus{
+		Node: n.node().String(), Version: n.about.Version, Cluster: n.cluster.ID.String(), Boot: n.identity.Nonce.String(),
+		Started: n.started, DataDir: n.cfg.Node.DataDir, DiskFree: -1, Store: n.about.Store,
+		Tiering: n.tieringState(), Captures: len(n.cfg.Captures), Zombies: n.system.Zombies(), Parts: map[string]any{},
+	}
+	if free, err := n.ports.Disk.Free(); err == nil {
+		s.DiskFree = free
+	}
+	if streams, err := n.ports.Metadata.Streams(ctx); err == nil {
+		s.Streams = len(streams)
+	}
+	s.Ready, s.Reasons = n.Ready()
+	for _, c := range n.Tree().Children {
+		n.parts(c, s.Parts)
+	}
+	return s
+}
+
+// parts collects what the workers that are not one stream's publish.
+func (n *Node) parts(t supervision.Node, into map[string]any) {
+	switch t.ID {
+	case idLog, idReaders, idCaptures, idStreamFactory:
+		return
+	}
+	if t.Kind == supervision.Worker.String() && t.Handle != nil {
+		if s := t.Handle.Status(); s != nil {
+			into[path.Base(t.Path)] = s
+		}
+	}
+	for _, c := range t.Children {
+		n.parts(c, into)
+	}
+}
+
+func (n *Node) tieringState() string {
+	if !n.cfg.Tiering.Enabled {
+		return "disabled"
+	}
+	for _, c := range n.Tree().Children {
+		if c.ID == idTiering && c.State != "running" {
+			return strings.TrimSuffix(c.State+": "+c.LastExit, ": ")
+		}
+	}
+	return "enabled"
+}
+
+// Streams implements admin.Node.
+func (n *Node) Streams(ctx context.Context) ([]admin.StreamStatus, error) {
+	rows, err := n.ports.Metadata.Streams(ctx)
+	if err != nil {
+		return nil, unavailable("listing the streams", err)
+	}
+	all := make([]admin.StreamStatus, 0, len(rows))
+	for _, row := range rows {
+		all = append(all, n.stream(row))
+	}
+	slices.SortFunc(all, func(a, b admin.StreamStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Stream implements admin.Node.
+func (n *Node) Stream(ctx context.Context, name string) (admin.StreamStatus, error) {
+	row, err := n.row(ctx, name)
+	if err != nil {
+		return admin.StreamStatus{}, err
+	}
+	return n.stream(row), nil
+}
+
+func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {
+	row, err := n.ports.Metadata.StreamByName(ctx, name)
+	if port.IsNotFound(err) {
+		return row, &admin.Error{Class: admin.NotFound, What: fmt.Sprintf("there is no stream %q", name), Hint: "millrace streams lists them; millrace stream create makes one"}
+	}
+	if err != nil {
+		return row, unavailable(fmt.Sprintf("looking up stream %q", name), err)
+	}
+	return row, nil
+}
+
+// CreateStream implements admin.Node.
+func (n *Node) CreateStream(ctx context.Context, name string, args map[string]string) (admin.StreamStatus, error) {
+	row, err := n.createStream(ctx, name, args)
+	switch {
+	case port.IsConflict(err):
+		return admin.StreamStatus{}, &admin.Error{Class: admin.Exists, What: fmt.Sprintf("there is a stream %q already", name)}
+	case port.ClassOf(err) == port.UnknownOutcome, port.ClassOf(err) == port.Unavailable:
+		return admin.StreamStatus{}, unavailable(fmt.Sprintf("creating stream %q", name), err)
+	case err != nil && isMetadata(err):
+		return admin.StreamStatus{}, &admin.Error{Class: admin.Internal, What: fmt.Sprintf("creating stream %q", name), Err: err}
+	case err != nil:
+		return admin.StreamStatus{}, &admin.Error{Class: admin.Invalid, What: fmt.Sprintf("stream %q can't be created", name), Err: err}
+	}
+	n.poke()
+	ctx, cancel := context.WithTimeout(ctx, createWait)
+	defer cancel()
+	if _, err := n.hooks.Await(ctx, row.ID); err != nil {
+		return admin.StreamStatus{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("stream %q is created", name), Hint: "millrace status " + name + " tells what its log waits for", Err: err}
+	}
+	return n.stream(row), nil
+}
+
+func isMetadata(err error) bool {
+	_, is := errors.AsType[*port.MetadataError](err)
+	return is
+}
+
+func unavailable(what string, err error) error {
+	return &admin.Error{Class: admin.Unavailable, What: what, Hint: "ask again in a moment", Err: err}
+}
+
+// stream gathers what a stream's processes publish. It waits for none of them.
+func (n *Node) stream(row port.Stream) admin.StreamStatus {
+	s := admin.StreamStatus{
+		ID: row.ID.String(), Name: row.Name, Epoch: row.Epoch, State: "stopped",
+		First: pos.NoOffset, Next: pos.NoOffset, LocalFirst: pos.NoOffset, RemoteFirst: pos.NoOffset, SeamNext: pos.NoOffset,
+	}
+	if w, ok := n.registry.WhereIs(n.name(kindWriter, s.ID)); ok {
+		s.Local = w.Status()
+		if local, ok := s.Local.(segment.Status); ok {
+			s.State, s.Why = local.State, local.Why
+		}
+	}
+	if l, ok := n.hooks.Lookup(row.ID); ok {
+		s.Epoch, s.First, s.Next, s.LocalBytes = l.Epoch, l.First(), l.Committed(), l.Bytes()
+		s.LocalFirst = s.First
+	}
+	if r, ok := n.manifests.Manifest(row.ID); ok && r.State == manifest.StateResolved && len(r.Manifest.Entries) > 0 {
+		m := r.Manifest
+		s.RemoteFirst, s.SeamNext, s.RemoteBytes = m.First, m.Next, m.Size
+		if !s.First.Valid() || m.First < s.First {
+			s.First = m.First
+		}
+	}
+	s.Tiering = n.published(kindReplicaReader, s.ID)
+	for _, c := range n.cfg.Captures {
+		if c.Stream == row.Name {
+			s.Capture = n.published(kindCapturer, c.Name)
+		}
+	}
+	return s
+}
+
+// published returns the status of a process by its name, nil if there is none.
+func (n *Node) published(kind, id string) any {
+	h, ok := n.registry.WhereIs(n.name(kind, id))
+	if !ok {
+		return nil
+	}
+	return h.Status()
+}
+
+func (n *Node) name(kind, id string) registry.Name {
+	return registry.Name{Kind: kind, ID: id, Node: n.node().String()}
+}
+
+var _ admin.Node = (*Node)(nil)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millrace/actors/admin"
+)
+
+func newStatusCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [STREAM]",
+		Short: "Show the node and its streams, or one stream in detail",
+		Args:  operands(0, "STREAM"),
+		RunE: func(_ *cobra.Command, names []string) error {
+			if len(names) == 1 {
+				return ask(g, http.MethodGet, streamPath(names[0]), nil, showStream)
+			}
+			if err := ask(g, http.MethodGet, "/status", nil, showNode); err != nil || g.json {
+				return err
+			}
+			return ask(g, http.MethodGet, "/streams", nil, func(w io.Writer, l streamList) {
+				fmt.Fprintln(w)
+				showStreams(w, l.Streams)
+			})
+		},
+	}
+}
+
+func showNode(w io.Writer, n admin.NodeStatus) {
+	ready := "ready"
+	if !n.Ready {
+		ready = "NOT READY"
+	}
+	rows := [][]string{
+		{"node", fmt.Sprintf("%s, %s", n.Node, ready)},
+		{"version", n.Version},
+		{"running", "since " + n.Started.UTC().Format(time.RFC3339)},
+		{"cluster", n.Cluster},
+		{"data", fmt.Sprintf("%s, %s free", n.DataDir, size(n.DiskFree))},
+		{"store", n.Store},
+		{"tiering", n.Tiering},
+		{"holds", count(n.Streams, "stream") + ", " + count(n.Captures, "capture")},
+	}
+	if n.Zombies > 0 {
+		rows = append(rows, []string{"zombies", count(n.Zombies, "process") + " abandoned and still running"})
+	}
+	for _, why := range n.Reasons {
+		rows = append(rows, []string{"waits for", why})
+	}
+	table(w, rows)
+	for _, part := range sortedKeys(n.Parts) {
+		section(w, part, n.Parts[part])
+	}
+}
+
+func showStream(w io.Writer, s admin.StreamStatus) {
+	state := fmt.Sprintf("%s, epoch %s", s.State, s.Epoch)
+	if s.Why != "" {
+		state += ": " + s.Why
+	}
+	table(w, [][]string{
+		{"stream", fmt.Sprintf("%s (%s)", s.Name, s.ID)},
+		{"state", state},
+		{"readable", span(s.First, s.Next)},
+		{"on disk", fmt.Sprintf("%s, %s", span(s.LocalFirst, s.Next), size(s.LocalBytes))},
+		{"in store", fmt.Sprintf("%s, %s", span(s.RemoteFirst, s.SeamNext), size(s.RemoteBytes))},
+		{"not stored", count(int(notStored(s)), "record")},
+	})
+	section(w, "local log", s.Local)
+	section(w, "tiering", s.Tiering)
+	section(w, "capture", s.Capture)
+}
+
+// notStored counts the records that only the local disk has.
+func notStored(s admin.StreamStatus) int64 {
+	from := max(s.SeamNext, s.LocalFirst, 0)
+	return max(0, int64(s.Next-from))
+}
