@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	"millrace/actors/port"
+)
+
+// errDead is what every port answers to a node that was killed.
+var errDead = errors.New("the node was killed")
+
+// strike stands between one life of the node and all of its ports. It counts the
+// effects, kills the node at one of them, and before that lets some fail.
+type strike struct {
+	mu      sync.Mutex
+	rng     *rand.Rand
+	left    int // effects until the node dies; negative: it lives on
+	dead    bool
+	died    chan struct{}
+	kill    func() // runs at the fatal effect, before anyone sees the death
+	effects map[string]int
+	faults  bool
+}
+
+func newStrike(seed uint64, left int, faults bool, kill func()) *strike {
+	return &strike{
+		rng: rand.New(rand.NewPCG(seed, uint64(left)+1)), left: left, kill: kill, faults: faults,
+		died: make(chan struct{}), effects: map[string]int{},
+	}
+}
+
+// stop lets no effect through any more, as if the node had been killed now.
+func (s *strike) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.die()
+}
+
+// calm ends the faults: from now on the world works.
+func (s *strike) calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults, s.left = false, -1
+}
+
+func (s *strike) die() {
+	if s.dead {
+		return
+	}
+	s.dead = true
+	s.kill()
+	close(s.died)
+}
+
+// hit is one moment at which the node may die: before an effect, or after it.
+func (s *strike) hit(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return errDead
+	}
+	s.effects[name]++
+	if s.left == 0 {
+		s.die()
+		return errDead
+	}
+	if s.left > 0 {
+		s.left--
+	}
+	return nil
+}
+
+// before and after make the hooks of one port. A fault is drawn for each of the
+// chances; the outcome of an operation that took effect is lost as often.
+func (s *strike) before(portName string, rate float64, classes ...port.Class) func(op, what string) error {
+	return func(op, _ string) error {
+		if err := s.hit(portName + "." + op); err != nil {
+			return err
+		}
+		return s.fault(rate, classes)
+	}
+}
+
+func (s *strike) after(portName string, rate float64, classes ...port.Class) func(op, what string) error {
+	return func(op, _ string) error {
+		if err := s.hit(portName + "." + op + " done"); err != nil {
+			return err
+		}
+		return s.fault(rate, classes)
+	}
+}
+
+func (s *strike) fault(rate float64, classes []port.Class) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.faults || len(classes) == 0 || s.rng.Float64() >= rate {
+		return nil
+	}
+	return classes[s.rng.IntN(len(classes))]
+}
