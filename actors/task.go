@@ -47,7 +47,7 @@ func (t *Task) run(ctx context.Context, f func(ctx context.Context) any) {
 		}
 		why := crashReason(recover()).Reason
 		why.Detail = "task " + t.name + ": " + why.Detail
-		_ = why
+		t.h.fail(why)
 	}()
 	result := f(ctx)
 	returned = true

@@ -1,0 +1,57 @@
+# make demo   the whole thing, end to end, on a database of its own
+# make test   everything that CI checks
+# make build  bin/millrace
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+# Packages with a target of their own, which unit and race leave out.
+APART := millrace/test/sim|millrace/test/plant|millrace/test/e2e
+UNIT   = $$(go list ./... | grep -vE '^($(APART))(/|$$)')
+# Where the race detector has something to find: all that starts goroutines.
+RACE   = $$(go list ./actors/... ./supervision/... ./registry/... ./hooks/... ./cmd/... ./test/fake/...)
+GOTEST = go test $(JSON) -count=1
+STEPS := bin/steps.json
+STEP   = bin/tally -log $(STEPS)
+QUIET  = $(MAKE) --no-print-directory JSON=-json
+
+.PHONY: build demo test lint unit race sim e2e bench steps
+
+build:
+	go build -o bin/millrace ./cmd/millrace
+
+demo: build
+	@scripts/need-postgres
+	@go build -o bin/demo ./test/demo
+	@bin/demo -millrace bin/millrace
+
+lint:
+	@"$$(scripts/need-golangci-lint)" run ./...
+
+unit:
+	@scripts/need-postgres
+	@$(GOTEST) $(UNIT)
+
+race:
+	@scripts/need-postgres
+	@$(GOTEST) -race $(RACE)
+
+sim:
+	@$(GOTEST) ./test/sim/... ./test/plant/...
+
+e2e: build
+	@scripts/need-postgres
+	@$(GOTEST) ./test/e2e/...
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./core/... ./actors/...
+
+# Every step runs, also after one that failed; the last line says what became of all.
+test:
+	@mkdir -p bin && rm -f $(STEPS) && go build -o bin/tally ./test/tally
+	@-$(STEP) -step 'lint' -budget 3m $(QUIET) lint
+	@-$(STEP) -step 'unit and race' -budget 6m $(QUIET) -k unit race
+	@-$(STEP) -step 'simulation' -budget 2m $(QUIET) sim
+	@-$(STEP) -step 'end to end' -budget 4m $(QUIET) e2e
+	@-$(STEP) -step 'demo' -budget 2m env DEMO_EXIT=1 $(QUIET) demo
+	@$(STEP)
