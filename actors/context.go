@@ -44,7 +44,7 @@ func (h *Handle) keep(f func(), list func(*life) *[]func(), untilGone bool) bool
 	defer h.mu.Unlock()
 	passed := h.phase.Load() == phaseEnded
 	if untilGone {
-
+		passed = passed && h.life.units == 0
 	}
 	if passed {
 		return false

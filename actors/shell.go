@@ -20,10 +20,10 @@ type stopMark struct{}
 // protoactor never schedules the mailbox again; what is left to do then runs on a
 // goroutine of its own, so the invariant holds there too.
 type shell struct {
-	h    *Handle
-	c    *Context
-	make func() Process
-	proc Process
+	h      *Handle
+	c      *Context
+	create func() Process
+	proc   Process
 }
 
 // Receive implements actor.Actor.
@@ -45,7 +45,7 @@ func (s *shell) init() {
 	}
 	var err error
 	s.guard(func() {
-		s.proc = s.make()
+		s.proc = s.create()
 		err = s.proc.Init(s.c)
 	}, func(crash *Reason) { s.initDone(err, crash) })
 }
@@ -197,7 +197,7 @@ func (s *shell) enter() bool { return s.h.turn.CompareAndSwap(turnIdle, turnBusy
 // leave gives the turn back. If the process was killed meanwhile, this was its last.
 func (s *shell) leave() {
 	if s.h.phase.Load() == phaseEnded {
-		s.proc, s.make = nil, nil // a handle that is kept must not keep what the process held
+		s.proc, s.create = nil, nil // a handle that is kept must not keep what the process held
 	}
 	if !s.h.turn.CompareAndSwap(turnBusy, turnIdle) {
 		return

@@ -129,8 +129,8 @@ var newMailbox = actor.Unbounded()
 func (s *System) next() uint64 { return s.serial.Add(1) }
 
 // spawn starts h's actor. Its shell is the only code protoactor ever runs for it.
-func (s *System) spawn(h *Handle, make func() Process) error {
-	sh := &shell{h: h, c: &Context{h: h}, make: make}
+func (s *System) spawn(h *Handle, create func() Process) error {
+	sh := &shell{h: h, c: &Context{h: h}, create: create}
 	props := actor.PropsFromProducer(func() actor.Actor { return sh },
 		actor.WithGuardian(s.guardian),
 		actor.WithMailbox(func() actor.Mailbox { return h.mailbox }))

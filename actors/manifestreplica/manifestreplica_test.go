@@ -151,14 +151,14 @@ func TestAGapKeepsTheRowAndAsks(t *testing.T) {
 			t.Errorf("asked %d times, want 2", f.sender.resyncs.Load())
 		}
 		// It is asked again until a Sync comes.
-		time.Sleep(25 * time.Second)
+		<-time.After(25 * time.Second)
 		synctest.Wait()
 		if f.sender.resyncs.Load() != 4 {
 			t.Errorf("asked %d times after 25 s, want 4", f.sender.resyncs.Load())
 		}
 		f.send(manifest.Sync{Stream: testStream, Epoch: 3, Seq: 8, Manifest: a})
 		f.want(3, 8, a)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if f.sender.resyncs.Load() != 4 {
 			t.Errorf("asked %d times though the Sync came", f.sender.resyncs.Load())
@@ -175,7 +175,7 @@ func TestEditsThatComeLateEndTheAsking(t *testing.T) {
 		f.send(manifest.Edits{Stream: testStream, Epoch: 1, Seq: 3, Edits: []manifest.Edit{e2}})
 		f.send(manifest.Edits{Stream: testStream, Epoch: 1, Seq: 2, Edits: []manifest.Edit{e1}})
 		f.want(1, 2, b)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if n := f.sender.resyncs.Load(); n != 1 {
 			t.Errorf("asked %d times, want 1", n)
@@ -314,9 +314,10 @@ func TestARowNeverShowsWhatWasNeverPersisted(t *testing.T) {
 					seq++
 					persisted[seq] = m
 					edits := manifest.Edits{Stream: testStream, Epoch: 1, Seq: seq, Edits: []manifest.Edit{e}}
-					if action == 0 {
+					switch action {
+					case 0:
 						f.send(edits)
-					} else if action == 1 {
+					case 1:
 						late = append(late, edits)
 					}
 				case 3:

@@ -77,7 +77,7 @@ func TestDamageInTheStoreIsNeverHandedOut(t *testing.T) {
 			if _, err := c.pull(1, time.Minute); err == nil && c.at == 8 {
 				break
 			}
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 		}
 		if c.at != 8 {
 			t.Errorf("after the repair the consumer stands at %d", c.at)

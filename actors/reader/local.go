@@ -60,8 +60,9 @@ func (r *reader) place(p resolve.Place) (*hooks.Cursor, error) {
 		return hooks.OpenCursor(r.cfg.Disk, r.log, at)
 	case resolve.LocalAt:
 		return hooks.OpenCursor(r.cfg.Disk, r.log, p.At)
+	case resolve.RemoteAt, resolve.RemoteTime, resolve.Doubtful, resolve.Ask, resolve.Unavailable:
 	}
-	return hooks.OpenCursor(r.cfg.Disk, r.log, pos.NoOffset)
+	return nil, fmt.Errorf("%T is no place in a local log", p)
 }
 
 // read takes chunks from the cursor until they have maxBytes.

@@ -103,12 +103,7 @@ func (r *reader) Terminate(*actors.Context, actors.Reason) { r.closeCursor() }
 func (r *reader) step(c *actors.Context, in fetch.Input) {
 	r.inputs = append(r.inputs[:0], in)
 	for i := 0; i < len(r.inputs); i++ {
-		switch in := r.inputs[i].(type) {
-		case fetch.Fetched, fetch.FetchFailed:
-			r.spared = 0
-		case fetch.Fired:
-			delete(r.timers, in.ID)
-		}
+		r.note(r.inputs[i])
 		r.effects = r.machine.Step(r.inputs[i], r.effects[:0])
 		for _, e := range r.effects {
 			if answer := r.do(c, e); answer != nil {
@@ -122,6 +117,18 @@ func (r *reader) step(c *actors.Context, in fetch.Input) {
 	r.cfg.Budget.add(held - r.held)
 	r.held = held
 	c.SetStatus(r.machine.Status())
+}
+
+// note keeps the shell's own books.
+func (r *reader) note(in fetch.Input) {
+	if fired, ok := in.(fetch.Fired); ok {
+		delete(r.timers, fired.ID)
+	}
+	_, fetched := in.(fetch.Fetched)
+	_, failed := in.(fetch.FetchFailed)
+	if fetched || failed {
+		r.spared = 0
+	}
 }
 
 // do carries out one effect and returns its answer, if it has one at once.
@@ -203,6 +210,7 @@ func classOf(err error) fetch.Class {
 		return fetch.Denied
 	case port.Checksum:
 		return fetch.Damaged
+	default:
+		return fetch.Fault
 	}
-	return fetch.Fault
 }

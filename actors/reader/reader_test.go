@@ -14,11 +14,9 @@ import (
 	"millrace/actors/port"
 	"millrace/core/chunk"
 	"millrace/core/fetch"
-	"millrace/core/fragment"
 	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/resolve"
-	"millrace/core/segment"
 )
 
 // bubble runs a test on virtual time, and ends its processes.

@@ -102,7 +102,7 @@ func (o *opener) newest(p segment.Pair) (*end, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if true {
+	if o.rec.Clean {
 		e, err := o.byIndex(p, f)
 		if e != nil || err != nil {
 			return e, err

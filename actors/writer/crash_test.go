@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,8 +49,10 @@ type crasher struct {
 	rnd   *rand.Rand
 	acked map[pos.Offset]string // what must be read at which offset
 	safe  pos.Offset            // published as synced, or confirmed under "always"
-	next  *fakedisk.Disk        // what the crash left
 	lost  bool                  // the power failed
+	ops   atomic.Int64          // of the disk until the crash; 0 = none comes
+	crash func() *fakedisk.Disk
+	next  atomic.Pointer[fakedisk.Disk] // what the crash left
 }
 
 // life runs a writer until it crashes, or stops it in good order.
@@ -57,7 +60,9 @@ func (r *crasher) life() {
 	r.cfg = segment.Config{
 		Mode: segment.SyncMode(r.rnd.IntN(3)), SegmentMaxBytes: int64(200 + r.rnd.IntN(3000)), SyncEvery: time.Second,
 	}
-	r.next, r.lost = nil, false
+	r.next.Store(nil)
+	r.lost = false
+	r.ops.Store(0)
 	r.t.Logf("a life: sync %s, segments of %d bytes", r.cfg.Mode, r.cfg.SegmentMaxBytes)
 	if r.rnd.IntN(6) > 0 {
 		r.arm(r.rnd.IntN(200))
@@ -96,7 +101,7 @@ func (r *crasher) produce(answers chan<- func(), batches int, seed uint64) {
 		}
 		got, ok := a.(segment.Appended)
 		answers <- func() { r.ack(got, ok, a, bodies) }
-		time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+		pass(time.Duration(rnd.IntN(2000)) * time.Millisecond)
 	}
 }
 
@@ -119,18 +124,21 @@ func (r *crasher) ack(got segment.Appended, ok bool, a any, bodies []string) {
 
 // arm makes the disk crash after so many operations.
 func (r *crasher) arm(ops int) {
-	kind, torn := r.rnd.IntN(3), rand.New(rand.NewPCG(r.rnd.Uint64(), 2))
-	r.disk.After = func(op, what string) error {
-		if ops--; ops != 0 {
-			return nil
-		}
-		switch kind {
-		case 0:
-			r.next = r.disk.KillClone()
-		case 1:
-			r.next, r.lost = r.disk.CrashClone(func(n int) int { return torn.IntN(n + 1) }), true
-		case 2:
-			r.next, r.lost = r.disk.PageClone(func(int) bool { return torn.IntN(2) == 0 }), true
+	torn, d := rand.New(rand.NewPCG(r.rnd.Uint64(), 2)), r.disk
+	switch r.rnd.IntN(3) {
+	case 0:
+		r.crash = d.KillClone
+	case 1:
+		r.crash = func() *fakedisk.Disk { return d.CrashClone(func(n int) int { return torn.IntN(n + 1) }) }
+		r.lost = true
+	case 2:
+		r.crash = func() *fakedisk.Disk { return d.PageClone(func(int) bool { return torn.IntN(2) == 0 }) }
+		r.lost = true
+	}
+	r.ops.Store(int64(ops))
+	d.After = func(op, what string) error {
+		if r.ops.Add(-1) == 0 {
+			r.next.Store(r.crash())
 		}
 		return nil
 	}
@@ -138,18 +146,21 @@ func (r *crasher) arm(ops int) {
 
 // end ends the process and makes its disk the next one's.
 func (r *crasher) end() {
-	r.disk.After = nil
+	next := r.next.Load()
 	switch {
-	case r.next != nil:
+	case next != nil:
 		r.kill()
-		r.disk = r.next
+		r.disk = next
 	case r.h.Alive():
 		r.stop()
-		if rec := r.replica(); !rec.Clean {
+		if next = r.next.Load(); next != nil { // the crash came during the stop
+			r.disk = next
+		} else if rec := r.replica(); !rec.Clean {
 			r.t.Errorf("stopped in good order, record %+v", rec)
 		}
 	}
-	r.t.Logf("it ends: crash %v, power lost %v, %d records confirmed, %s synced", r.next != nil, r.lost, len(r.acked), r.safe)
+	r.lost = r.lost && next != nil
+	r.t.Logf("it ends: crash %v, power lost %v, %d records confirmed, %s synced", next != nil, r.lost, len(r.acked), r.safe)
 	r.h = nil
 	r.state = r.state.Restart(r.lost)
 	if r.lost {
@@ -169,7 +180,7 @@ func (r *crasher) forget() {
 // check reads the whole log.
 func (r *crasher) check() {
 	r.start()
-	time.Sleep(time.Minute)
+	pass(time.Minute)
 	if s := r.status(); s.State != "running" {
 		r.t.Fatalf("status %+v", s)
 	}

@@ -122,6 +122,7 @@ func (w *writer) publish(c *actors.Context, e *segment.Publish) {
 	})
 	l.Publish(e)
 	w.log = l
+	w.show(c) // whoever hears of the log finds it running
 	w.cfg.Hooks.Up(l)
 	c.OnExit(func() {
 		l.End()

@@ -280,3 +280,6 @@ func (w *world) setPointer(next pos.Offset) {
 		w.t.Fatal(err)
 	}
 }
+
+// pass lets the bubble's time pass.
+func pass(d time.Duration) { <-time.After(d) }

@@ -110,6 +110,7 @@ func (o *opener) lease(ctx context.Context) error {
 		return err
 	}
 	o.free = free
+	o.self.Send(stage{state: "opening"})
 	return nil
 }
 

@@ -163,6 +163,11 @@ func (w *writer) after(c *actors.Context) {
 	if w.idle == nil && (w.files.open != nil || w.mark.unclean()) {
 		w.idle = c.After(w.cfg.IdleAfter, idle{})
 	}
+	w.show(c)
+}
+
+// show publishes the status if it has changed.
+func (w *writer) show(c *actors.Context) {
 	if s := w.status(); s != w.shownAs {
 		w.shownAs = s
 		c.SetStatus(s)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,10 +73,9 @@ func TestEveryStartIsANewEpoch(t *testing.T) {
 
 func TestUnknownOutcomeOfTheElectionIsReadAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		lost := 1
+		var lost atomic.Bool
 		w.meta.After = func(op, what string) error {
-			if op == "swapstreams" && lost > 0 {
-				lost--
+			if op == "swapstreams" && !lost.Swap(true) {
 				return port.UnknownOutcome
 			}
 			return nil
@@ -90,9 +90,9 @@ func TestUnknownOutcomeOfTheElectionIsReadAgain(t *testing.T) {
 
 func TestMetadataAwayIsAStateNotACrash(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		away := true
+		var back atomic.Bool
 		w.meta.Fault = func(op, what string) error {
-			if away {
+			if !back.Load() {
 				return port.Unavailable
 			}
 			return nil
@@ -103,11 +103,11 @@ func TestMetadataAwayIsAStateNotACrash(t *testing.T) {
 		}
 		answer := make(chan segment.Appended, 1)
 		go func() { answer <- w.append("held") }()
-		time.Sleep(time.Minute) // virtual
+		pass(time.Minute) // virtual
 		if s := w.status(); s.Held != 1 {
 			t.Errorf("status %+v", s)
 		}
-		away = false
+		back.Store(true)
 		if got := <-answer; got.Next != 1 {
 			t.Errorf("answer %+v", got)
 		}
@@ -228,7 +228,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		if s := w.status(); s.State != "waiting" || s.Held != 1 || s.Last != 1 || !strings.Contains(s.Why, "space") {
 			t.Errorf("status %+v", s)
 		}
@@ -241,6 +241,25 @@ func TestFullDiskLosesNothing(t *testing.T) {
 		}
 		if got := w.read(0); !slices.Equal(got, []string{"before", big, "after"}) {
 			t.Errorf("read %q", got)
+		}
+	})
+}
+
+func TestRetentionHelpsAFullDisk(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.cfg = segment.Config{SegmentMaxBytes: 100}
+		w.start()
+		for i := range 8 {
+			w.append(numbered(i, 1)...)
+		}
+		w.disk.SetCapacity(w.log().Bytes())
+		answer := make(chan segment.Appended, 1)
+		go func() { answer <- w.append("more") }()
+		pass(time.Minute)
+		before := time.Now()
+		w.h.Send(segment.Seam{Next: 6})
+		if a := <-answer; a.First != 8 || time.Since(before) > 0 {
+			t.Errorf("answer %+v after %v", a, time.Since(before))
 		}
 	})
 }
@@ -265,16 +284,16 @@ func TestHoldingIsBounded(t *testing.T) {
 
 func TestFailedSyncEndsTheWriter(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.start()
-		w.append("safe")
-		fail := false
+		var fail atomic.Bool
 		w.disk.Fault = func(op, what string) error {
-			if op == "sync" && fail {
+			if op == "sync" && fail.Load() {
 				return port.Unclassified
 			}
 			return nil
 		}
-		fail = true
+		w.start()
+		w.append("safe")
+		fail.Store(true)
 		if a, err := w.ask(pos.NoOffset, "lost"); err == nil {
 			t.Errorf("answer %+v", a)
 		}
@@ -282,7 +301,7 @@ func TestFailedSyncEndsTheWriter(t *testing.T) {
 		if why := w.h.Reason(); why.Kind != actors.Crash || !strings.Contains(why.Detail, "sync") {
 			t.Errorf("ended with %v", why)
 		}
-		fail = false
+		fail.Store(false)
 		w.sys.Close()
 		w.start()
 		if got := w.read(0); !slices.Equal(got, []string{"safe"}) || w.log().Epoch != 2 {
@@ -328,7 +347,7 @@ func TestAnIdleLogExpiresAsAWhole(t *testing.T) {
 		w.cfg = segment.Config{Retention: segment.Retention{MaxAge: time.Hour}}
 		w.start()
 		w.append("1", "2")
-		time.Sleep(2 * time.Hour)
+		pass(2 * time.Hour)
 		if l := w.log(); l.First() != 2 || l.Committed() != 2 || l.LastChunk() != pos.NoOffset || len(w.names()) != 2 {
 			t.Errorf("first %s, committed %s, files %v", l.First(), l.Committed(), w.names())
 		}
@@ -347,21 +366,21 @@ func TestAnIdleLogExpiresAsAWhole(t *testing.T) {
 // open counts the handles a disk hands out and gets back.
 func TestAnIdleLogHoldsNoFile(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		opened, closed := 0, 0
+		var opened, closed atomic.Int64
 		w.disk.After = func(op, what string) error {
 			switch op {
 			case "open", "create":
-				opened++
+				opened.Add(1)
 			case "close":
-				closed++
+				closed.Add(1)
 			}
 			return nil
 		}
 		w.start()
 		w.append("1")
-		time.Sleep(3 * time.Minute)
-		if opened == 0 || opened != closed {
-			t.Errorf("%d files opened, %d closed", opened, closed)
+		pass(3 * time.Minute)
+		if opened.Load() == 0 || opened.Load() != closed.Load() {
+			t.Errorf("%d files opened, %d closed", opened.Load(), closed.Load())
 		}
 		if rec := w.replica(); !rec.Clean || rec.CommittedAtCleanStop != 1 {
 			t.Errorf("record %+v", rec)
@@ -378,9 +397,9 @@ func TestAnIdleLogHoldsNoFile(t *testing.T) {
 
 func TestAStateThatCannotBeWrittenHoldsAppends(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		away := true
+		var back atomic.Bool
 		w.state.Fault = func(op, what string) error {
-			if away && op == "putreplica" {
+			if !back.Load() && op == "putreplica" {
 				return port.Full
 			}
 			return nil
@@ -388,11 +407,11 @@ func TestAStateThatCannotBeWrittenHoldsAppends(t *testing.T) {
 		w.start()
 		answer := make(chan segment.Appended, 1)
 		go func() { answer <- w.append("x") }()
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		if s := w.status(); s.State != "waiting" || s.Last != 0 || !strings.Contains(s.Why, "space") {
 			t.Errorf("status %+v", s)
 		}
-		away = false
+		back.Store(true)
 		if a := <-answer; a.Next != 1 {
 			t.Errorf("answer %+v", a)
 		}
@@ -404,34 +423,39 @@ func TestSyncModes(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.cfg = segment.Config{Mode: mode, SyncEvery: 2 * time.Second}
-				syncs := 0
+				var syncs atomic.Int64
 				w.disk.After = func(op, what string) error {
 					if op == "sync" && strings.HasSuffix(what, ".segment") {
-						syncs++
+						syncs.Add(1)
 					}
 					return nil
 				}
 				w.start()
-				syncs = 0
+				syncs.Store(0)
 				w.append("1")
-				if l := w.log(); l.Committed() != 1 || l.Synced() != 0 || syncs != 0 {
-					t.Errorf("committed %s, synced %s after %d syncs", l.Committed(), l.Synced(), syncs)
+				if l := w.log(); l.Committed() != 1 || l.Synced() != 0 || syncs.Load() != 0 {
+					t.Errorf("committed %s, synced %s after %d syncs", l.Committed(), l.Synced(), syncs.Load())
 				}
-				time.Sleep(10 * time.Second)
-				want := map[segment.SyncMode]int{segment.Interval: 1, segment.Never: 0}[mode]
-				if syncs != want || w.log().Synced() != pos.Offset(want) {
-					t.Errorf("%d syncs, synced %s", syncs, w.log().Synced())
+				pass(10 * time.Second)
+				want := map[segment.SyncMode]int64{segment.Interval: 1, segment.Never: 0}[mode]
+				if syncs.Load() != want || w.log().Synced() != pos.Offset(want) {
+					t.Errorf("%d syncs, synced %s", syncs.Load(), w.log().Synced())
 				}
 				w.append("2")
 				w.log().Notify(w.h, 1, true, "synced")
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				if w.log().Synced() != 2 {
 					t.Errorf("somebody waits, synced %s", w.log().Synced())
 				}
 				w.append("3")
+				pass(3 * time.Minute)
+				if rec := w.replica(); w.log().Synced() != 3 || !rec.Clean || rec.CommittedAtCleanStop != 3 {
+					t.Errorf("idle: synced %s, record %+v", w.log().Synced(), rec)
+				}
+				w.append("4")
 				w.stop()
-				if rec := w.replica(); !rec.Clean || rec.CommittedAtCleanStop != 3 {
-					t.Errorf("record %+v", rec)
+				if rec := w.replica(); !rec.Clean || rec.CommittedAtCleanStop != 4 {
+					t.Errorf("stopped: record %+v", rec)
 				}
 			})
 		})
@@ -445,7 +469,7 @@ func TestTheSuccessorWaitsForTheLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if s := w.status(); s.State != "stuck" || !strings.Contains(s.Why, "former writer") {
 			t.Errorf("status %+v", s)
 		}
@@ -456,17 +480,19 @@ func TestTheSuccessorWaitsForTheLease(t *testing.T) {
 
 func TestOrderlyStopAnswersWhatIsWritten(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.start()
-		w.append("1")
+		var slow atomic.Bool
 		w.disk.Fault = func(op, what string) error {
-			if op == "sync" {
-				time.Sleep(time.Second)
+			if op == "sync" && slow.Load() {
+				pass(time.Second)
 			}
 			return nil
 		}
+		w.start()
+		w.append("1")
+		slow.Store(true)
 		answer := make(chan segment.Appended, 1)
 		go func() { answer <- w.append("2") }()
-		time.Sleep(100 * time.Millisecond)
+		pass(100 * time.Millisecond)
 		w.stop()
 		if a := <-answer; a.Next != 2 {
 			t.Errorf("answer %+v", a)

@@ -47,7 +47,7 @@ func (w *world) answer(a Answer) {
 	}
 	for _, b := range c.Chunks {
 		w.delivered(b, at)
-		h, _ := chunk.ParseHeader(b)
+		h := w.header(b)
 		at = h.Next()
 		w.begun = true
 		w.got = append(w.got, h.ID)
@@ -61,11 +61,17 @@ func (w *world) answer(a Answer) {
 	}
 }
 
-func (w *world) delivered(b []byte, at pos.Offset) {
+// header parses what was delivered, which must be a user chunk.
+func (w *world) header(b []byte) chunk.Header {
 	h, err := chunk.ParseHeader(b)
 	if err != nil || h.Type != chunk.User {
 		w.fail("delivered %x: %v", b, err)
 	}
+	return h
+}
+
+func (w *world) delivered(b []byte, at pos.Offset) {
+	h := w.header(b)
 	if !w.begun && h.ID <= at && at < h.Next() {
 		at = h.ID
 	}

@@ -141,11 +141,7 @@ func (m *Machine) seen(in Seen, out []Effect) []Effect {
 		m.s.seeks = 0
 		return m.wait(Unavailable, "the place of the next record changed each time it was looked for", out)
 	}
-	p := resolve.Resolve(m.s.spec, in.Known)
-	if d, ok := p.(resolve.Doubtful); ok {
-		return m.doubt(d, in.Known.Row.Seq, out)
-	}
-	return m.place(p, out)
+	return m.place(resolve.Resolve(m.s.spec, in.Known), in.Known.Row.Seq, out)
 }
 
 // maxDoubts is how often the same manifest must say that records are nowhere before
@@ -160,45 +156,56 @@ func (m *Machine) doubt(d resolve.Doubtful, seq pos.Revision, out []Effect) []Ef
 	}
 	if m.s.doubts++; m.s.doubts > maxDoubts {
 		m.s.doubts = 0
-		return m.place(d.Then, out)
+		return m.place(d.Then, seq, out)
 	}
 	m.s.seeks = 0
 	return m.wait(Unavailable, "the next records left the local log, and the manifest that may have them is not here yet", out)
 }
 
-// place goes where resolve says.
-func (m *Machine) place(p resolve.Place, out []Effect) []Effect {
-	if u, ok := p.(resolve.Unavailable); ok {
-		m.s.seeks = 0
-		if u.Lasting {
-			return m.wait(Disabled, u.Why, out)
-		}
-		return m.wait(Unavailable, u.Why, out)
-	}
-	m.s.retry.overcome(Unavailable, Disabled)
+// place goes where resolve says, by the manifest numbered seq.
+func (m *Machine) place(p resolve.Place, seq pos.Revision, out []Effect) []Effect {
 	switch p := p.(type) {
+	case resolve.Unavailable:
+		m.s.seeks = 0
+		if p.Lasting {
+			return m.wait(Disabled, p.Why, out)
+		}
+		return m.wait(Unavailable, p.Why, out)
+	case resolve.Doubtful:
+		return m.doubt(p, seq, out)
 	case resolve.Ask:
 		m.s.phase, m.s.busy = Asking, true
 		return append(out, AskPointer{})
 	case resolve.LocalAt:
 		out = m.move(p.Moved, out)
 		m.stand(p.At)
+		return m.open(p, out)
+	case resolve.LocalLast, resolve.LocalTime:
+		return m.open(p, out)
 	case resolve.RemoteAt:
 		out = m.move(p.Moved, out)
 		m.stand(p.At)
-		m.s.phase = Indexing
-		if p.At == p.Entry.First {
-			m.s.phase = Data
-		}
-		m.s.remote = remote{entry: p.Entry, pos: fragment.DataStart}
-		return out
+		m.enter(remote{entry: p.Entry}, p.At == p.Entry.First)
 	case resolve.RemoteTime:
-		m.s.phase = Indexing
-		m.s.remote = remote{entry: p.Entry, pos: fragment.DataStart, byTime: true, time: p.Time}
-		return out
+		m.enter(remote{entry: p.Entry, byTime: true, time: p.Time}, false)
 	}
+	return out
+}
+
+func (m *Machine) open(p resolve.Place, out []Effect) []Effect {
+	m.s.retry.overcome(Unavailable, Disabled)
 	m.s.phase, m.s.busy = Opening, true
 	return append(out, OpenLocal{Place: p})
+}
+
+// enter begins a fragment, at its first chunk or where its index will say.
+func (m *Machine) enter(r remote, first bool) {
+	m.s.retry.overcome(Unavailable, Disabled)
+	r.pos = fragment.DataStart
+	m.s.remote, m.s.phase = r, Indexing
+	if first {
+		m.s.phase = Data
+	}
 }
 
 // stand makes o the next offset to hand out. Chunks are the same in both tiers: once

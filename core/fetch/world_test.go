@@ -252,6 +252,8 @@ func (w *world) open(p resolve.Place) Input {
 				w.cursor = i
 			}
 		}
+	case resolve.RemoteAt, resolve.RemoteTime, resolve.Doubtful, resolve.Ask, resolve.Unavailable:
+		w.fail("%T is no place in the local log", p)
 	}
 	return Opened{At: w.offset(w.cursor)}
 }
@@ -361,20 +363,20 @@ func (w *world) drain() {
 const rapidMax = 1 << 20
 
 func brief(in Input) any {
-	switch in := in.(type) {
-	case Seen:
+	if in, ok := in.(Seen); ok {
 		return fmt.Sprintf(" local [%s, %s) remote %d running %v", in.Known.First, in.Known.Committed, in.Known.Row.State, in.Running)
-	case LocalRead:
+	}
+	if in, ok := in.(LocalRead); ok {
 		return fmt.Sprintf(" %d chunks, end %d", len(in.Chunks), in.End)
-	case Fetched:
+	}
+	if in, ok := in.(Fetched); ok {
 		return fmt.Sprintf(" %d: %d bytes", in.ID, len(in.Data))
 	}
 	return in
 }
 
 func briefEffect(e Effect) any {
-	switch e := e.(type) {
-	case Answer:
+	if e, ok := e.(Answer); ok {
 		if e.Err != nil {
 			return " " + e.Err.Error()
 		}
@@ -383,9 +385,11 @@ func briefEffect(e Effect) any {
 			s += fmt.Sprintf(" moved %+v", *e.Chunks.Moved)
 		}
 		return s
-	case Waiting:
+	}
+	if e, ok := e.(Waiting); ok {
 		return fmt.Sprintf(" %s for %s", e.Err.Error(), e.After)
-	case OpenLocal:
+	}
+	if e, ok := e.(OpenLocal); ok {
 		if at, ok := e.Place.(resolve.LocalAt); ok {
 			return fmt.Sprintf(" at %s", at.At)
 		}

@@ -66,7 +66,7 @@ func (c *confirming) dueAt(m *Machine) pos.Millis {
 func (m *Machine) pumpConfirm() {
 	c := &m.confirm
 	n := 0
-	for n < len(c.marks) && c.marks[n].next <= m.log.synced {
+	for n < len(c.marks) && c.marks[n].next <= m.log.durable() {
 		c.ready = c.marks[n]
 		n++
 	}

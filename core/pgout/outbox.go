@@ -82,6 +82,10 @@ func (o *outbox) expected() pos.Offset { return o.committed }
 // idle reports whether all that was written is committed.
 func (o *outbox) idle() bool { return o.held == nil && len(o.batch) == 0 && !o.flying }
 
+// durable is the next offset up to which our own records are fsynced: what lies beyond
+// the last answer was appended by somebody else.
+func (o *outbox) durable() pos.Offset { return min(o.synced, o.committed) }
+
 // mustWatch reports whether there is something to be told of the fsynced offset.
 func (o *outbox) mustWatch() bool { return !o.watching && o.synced < o.committed }
 

@@ -164,11 +164,10 @@ func withManifest(s Spec, k Known, m *manifest.Manifest) (p Place) {
 	default:
 		p = below(s.Offset, m, k)
 	}
-	switch p.(type) {
-	case LocalAt, LocalTime:
-		if m.Next < k.First {
-			return Doubtful{Then: p}
-		}
+	_, at := p.(LocalAt)
+	_, time := p.(LocalTime)
+	if (at || time) && m.Next < k.First {
+		return Doubtful{Then: p}
 	}
 	return p
 }

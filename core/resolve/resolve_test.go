@@ -134,11 +134,9 @@ func describedOffset(asked pos.Offset, k Known, m *manifest.Manifest) Place {
 
 // local reports whether p was found to be local with the manifest's help.
 func local(p Place) bool {
-	switch p.(type) {
-	case LocalAt, LocalTime:
-		return true
-	}
-	return false
+	_, at := p.(LocalAt)
+	_, time := p.(LocalTime)
+	return at || time
 }
 
 func holder(m *manifest.Manifest, o pos.Offset) *manifest.Entry {
@@ -168,9 +166,10 @@ func show(p Place) string {
 		return "doubtful " + show(p.Then)
 	case Unavailable:
 		return fmt.Sprintf("unavailable %v", p.Lasting)
-	default:
+	case LocalTime, LocalLast, Ask:
 		return fmt.Sprintf("%T%+v", p, p)
 	}
+	return fmt.Sprintf("%T", p)
 }
 
 func layout(m *manifest.Manifest) string {

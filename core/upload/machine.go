@@ -53,6 +53,9 @@ type Machine struct {
 	assembly *fragment.Assembly
 	flights  []*flight // in the order they were cut
 
+	failing int // uploads that failed since the last that did not
+	passing int // times that the floor passed what was not uploaded, since then
+
 	lastFlight FlightID
 	lastRef    pace.Ref
 	waiters    []waiter

@@ -172,6 +172,10 @@ func (m *Machine) uploaded(in Uploaded) {
 	}
 	m.emit(Release{Ref: f.ref})
 	f.ref, f.deadline, f.stage = 0, 0, stageUploaded
+	if m.failing > 0 {
+		m.note(LevelInfo, fmt.Sprintf("uploads go on after %d failures", m.failing))
+	}
+	m.failing, m.passing = 0, 0
 	m.counts.Transfers++
 	m.counts.BytesTransferred += f.frag.Size
 	m.collectLost(f)
@@ -201,7 +205,8 @@ func (m *Machine) flightFailed(f *flight, r Result, floor pos.Offset) {
 	if f.lasting {
 		m.counts.LastingRetries++
 	}
-	m.sparse(f.fails, LevelWarn, fmt.Sprintf("fragment [%s, %s) is not uploaded yet: %s", f.frag.First, f.frag.Next, r.Why))
+	m.failing++
+	m.sparse(m.failing, LevelWarn, fmt.Sprintf("uploads fail, of fragment [%s, %s): %s", f.frag.First, f.frag.Next, r.Why))
 }
 
 // cutOff gives up the part of a fragment that lies below the floor: all of it, or

@@ -34,13 +34,17 @@ var law = []row{
 	{"test/fold", "core/pos"},
 	{"test/demo", "core/pos test/fold test/shop test/pgserver"},
 	{"test/fake/*", "core/... hooks actors actors/port test/fake/..."},
-	{"test/porttest/*", "core/... actors/port test/porttest/... test/pgserver"},
+	{"test/porttest/*", "core/... actors/port test/porttest/... test/pgserver test/fold"},
 	{"test/...", "core/... supervision/... registry hooks actors/... test/..."},
 }
 
-// inTests is what a _test.go file of any folder may import besides its row: the
-// fakes and contract suites exist for that, and a throw-away PostgreSQL.
-const inTests = "test/fake/... test/porttest/... test/pgserver"
+// inTests is what the _test.go files of a folder may import besides its row: the
+// fakes and contract suites exist for that, and a throw-away PostgreSQL. Every row
+// that matches counts.
+var inTests = []row{
+	{"core/... supervision/... registry hooks actors/... cmd/... test/...", "test/fake/... test/porttest/... test/pgserver"},
+	{"supervision", "registry"},
+}
 
 // thirdParty says which folders may import a module that is not ours, also from
 // their tests. A module that go.mod requires directly has a row and the other way

@@ -10,28 +10,44 @@ import (
 
 // Plant is one broken rule.
 type Plant struct {
-	Rule string // what is broken, in the words of the design
-	File string // relative to the repository's root
-	Old  string // stands in File exactly once
-	New  string
+	Rule  string // what is broken, in the words of the design
+	Seed  uint64 // where the simulation begins to look: it was found there before
+	Edits []Edit
 }
 
-// overlay writes the broken copy of the plant's file and the overlay that puts it in
-// the file's place, both into dir, and returns the overlay's path.
+// Edit replaces a text that stands in a file exactly once.
+type Edit struct {
+	File     string // relative to the repository's root
+	Old, New string
+}
+
+// overlay writes the broken copies of the plant's files and the overlay that puts them
+// in their place, all into dir, and returns the overlay's path.
 func (p Plant) overlay(root, dir string) (string, error) {
-	file := filepath.Join(root, p.File)
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
+	replace := map[string]string{}
+	for _, e := range p.Edits {
+		file := filepath.Join(root, e.File)
+		from := file
+		if broken, again := replace[file]; again {
+			from = broken
+		}
+		source, err := os.ReadFile(from)
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(source), e.Old); n != 1 {
+			return "", fmt.Errorf("%s holds the text to break %d times, want once: bring the plant up to date\n%s", e.File, n, e.Old)
+		}
+		broken := filepath.Join(dir, fmt.Sprintf("broken%d.go", len(replace)))
+		if from != file {
+			broken = from
+		}
+		if err := os.WriteFile(broken, []byte(strings.Replace(string(source), e.Old, e.New, 1)), 0o600); err != nil {
+			return "", err
+		}
+		replace[file] = broken
 	}
-	if n := strings.Count(string(source), p.Old); n != 1 {
-		return "", fmt.Errorf("%s holds the line to break %d times, want once: bring the plant up to date\n%s", p.File, n, p.Old)
-	}
-	broken := filepath.Join(dir, "broken.go")
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(source), p.Old, p.New, 1)), 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {file: broken}})
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

@@ -31,6 +31,7 @@ func (w *world) verify(n *node.Node) {
 	}
 	w.verifySeen(records)
 	events := w.parse(records)
+	w.verifyVoids(records, events)
 	w.verifyPositions(records, events)
 	w.verifyCommits(events)
 	w.verifyTables(records, events)
@@ -87,6 +88,19 @@ func loaded(events []fold.Event) (begin, end int, lsn pos.LSN, loads int) {
 		}
 	}
 	return begin, end, lsn, loads
+}
+
+// verifyVoids: a crash during the load makes it begin anew. Once events stream, nothing
+// that this world does to the node is a reason to void the stream.
+func (w *world) verifyVoids(records []admin.Record, events []fold.Event) {
+	streamed := false
+	for i, e := range events {
+		if streamed && e.Source.Snapshot == "first" {
+			w.t.Errorf("seed %d: offset %s, %s: the stream was voided after it had streamed events", w.seed, records[i].Offset, &e)
+			return
+		}
+		streamed = streamed || e.Source.Snapshot == "no"
+	}
 }
 
 // verifyPositions: each event stands once and in order, each transaction whole.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -199,20 +198,12 @@ func (w *writer) truncate() {
 // pick chooses a committed row at random; another transaction may hold it.
 func (w *writer) pick() (table, key string, row []pgout.Value) {
 	table = []string{"customers", "orders", "visits"}[w.s.rng.IntN(3)]
-	rows := w.s.db.Rows(table)
-	if len(rows) == 0 {
+	keys := w.s.db.Keys(table)
+	if len(keys) == 0 {
 		return table, "", nil
 	}
-	all := slices.Sorted(maps.Keys(rows))
-	key = all[w.s.rng.IntN(len(all))]
-	for field := range strings.SplitSeq(strings.TrimSuffix(rows[key], "\n"), "\t") {
-		if field == `\N` {
-			row = append(row, fakepg.N())
-		} else {
-			row = append(row, fakepg.T(field))
-		}
-	}
-	return table, key, row
+	key = keys[w.s.rng.IntN(len(keys))]
+	return table, key, w.s.db.Row(table, key)
 }
 
 // word is a value of no meaning: NULL, empty, short, or long enough to fill chunks.

@@ -24,7 +24,7 @@ var states = map[string]struct {
 	"28000": {pgout.Denied, "let the role in for database replication connections: a line \"host <database> <role> <address> scram-sha-256\" in pg_hba.conf"},
 	"28P01": {pgout.Denied, "the password is wrong"},
 	"3D000": {pgout.Misconfigured, "name a database that exists"},
-	"42501": {pgout.Denied, "grant the role SELECT on the published tables"},
+	"42501": {pgout.Denied, "grant the role SELECT on the published tables and USAGE on their schemas"},
 	"42710": {pgout.Misconfigured, "configure another slot name, or drop that slot with pg_drop_replication_slot"},
 	"53400": {pgout.Unavailable, "raise max_replication_slots, or drop a slot that nobody uses"},
 	"53300": {pgout.Unavailable, "raise max_wal_senders or max_connections"},

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(withServer(m)) }
 
 func withServer(m *testing.M) int {
 	var err error
-	live, err = pgserver.Start("", pgserver.Setting("wal_sender_timeout", "2s"), pgserver.Setting("max_prepared_transactions", "5"))
+	live, err = pgserver.Start("", pgserver.Setting("wal_sender_timeout", "1s"), pgserver.Setting("max_prepared_transactions", "5"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -106,7 +106,7 @@ func TestContract(t *testing.T) {
 type contract struct{ t *testing.T }
 
 func (c *contract) Postgres() port.Postgres {
-	return open(c.t, Options{LockTimeout: time.Second, StatusEvery: 100 * time.Millisecond})
+	return open(c.t, Options{LockTimeout: 300 * time.Millisecond, StatusEvery: 100 * time.Millisecond})
 }
 
 func (c *contract) Begin() pgtest.Tx {

@@ -30,7 +30,8 @@ func (d *Database) CreateSlot(ctx context.Context, slot, publication string, tem
 		hangUp(conn)
 		return nil, err
 	}
-	return &snapshot{db: d, conn: conn, publication: publication, consistent: point}, nil
+	life, end := context.WithCancel(context.Background())
+	return &snapshot{db: d, conn: conn, publication: publication, consistent: point, life: life, end: end}, nil
 }
 
 func (d *Database) createSlot(ctx context.Context, conn *pgconn.PgConn, slot string, temporary bool) (pos.LSN, error) {
@@ -111,31 +112,52 @@ func (d *Database) EndBackend(ctx context.Context, pid int) error {
 // snapshot implements port.Snapshot.
 type snapshot struct {
 	db          *Database
-	conn        *pgconn.PgConn
 	publication string
 	consistent  pos.LSN
-	copying     bool
-	closing     sync.Once
+	life        context.Context // ends with Close, and with it what runs
+	end         context.CancelFunc
+
+	mu      sync.Mutex // held by what runs
+	conn    *pgconn.PgConn
+	copying bool
 }
 
 func (s *snapshot) Consistent() pos.LSN { return s.consistent }
 
-func (s *snapshot) Close() { s.closing.Do(func() { hangUp(s.conn) }) }
+func (s *snapshot) Close() {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hangUp(s.conn)
+}
 
-func (s *snapshot) Tables(ctx context.Context) ([]pgout.Table, error) {
-	tables, err := readTables(ctx, s.conn, s.publication)
-	return tables, s.db.classify("describe tables", err)
+// use runs f on the connection until ctx or the snapshot ends.
+func (s *snapshot) use(ctx context.Context, op string, f func(ctx context.Context) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	return s.db.classify(op, f(ctx))
+}
+
+func (s *snapshot) Tables(ctx context.Context) (tables []pgout.Table, err error) {
+	err = s.use(ctx, "describe tables", func(ctx context.Context) error {
+		tables, err = readTables(ctx, s.conn, s.publication)
+		return err
+	})
+	return tables, err
 }
 
 // batchBytes bounds what Next and Receive return at once, but for one large item.
 const batchBytes = 512 << 10
 
 func (s *snapshot) Next(ctx context.Context, table *pgout.Table) (lines [][]byte, done bool, err error) {
-	lines, done, err = s.next(ctx, table)
-	if err != nil {
-		return nil, false, s.db.classify("load "+table.FullName(), err)
-	}
-	return lines, done, nil
+	err = s.use(ctx, "load "+table.FullName(), func(ctx context.Context) error {
+		lines, done, err = s.next(ctx, table)
+		return err
+	})
+	return lines, done, err
 }
 
 func (s *snapshot) next(ctx context.Context, table *pgout.Table) ([][]byte, bool, error) {

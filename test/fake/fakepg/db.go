@@ -2,6 +2,7 @@ package fakepg
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -221,6 +222,20 @@ func (db *DB) Rows(name string) map[string]string {
 		rows[key] = string(pgout.AppendCopyLine(nil, row))
 	}
 	return rows
+}
+
+// Keys returns the texts of the keys of a table's committed rows, sorted.
+func (db *DB) Keys(name string) []string {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Sorted(maps.Keys(db.tables[name].rows))
+}
+
+// Row returns a committed row by the text of its key, nil if there is none.
+func (db *DB) Row(name, key string) pgout.Tuple {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Clone(db.tables[name].rows[key])
 }
 
 // Columns returns the names of a table's columns.

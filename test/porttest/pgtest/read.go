@@ -57,7 +57,7 @@ func (r *reader) nothing() {
 		// An idle stream says where it is when it is asked, which a confirmation does not
 		// do; more WAL makes it speak up.
 		r.s.Noise()
-		ctx, cancel := context.WithTimeout(r.s.ctx, time.Second)
+		ctx, cancel := context.WithTimeout(r.s.ctx, 200*time.Millisecond)
 		r.more(ctx)
 		cancel()
 	}

@@ -2,7 +2,10 @@ package pgtest
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +31,7 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 		{"a temporary slot goes with its snapshot", testTemporary},
 		{"a slot does not wait for ever", testOpenTransaction},
 		{"slots that exist and slots that do not", testSlotNames},
+		{"a capture's stream is the table", testCapture},
 		{"a context ends a wait and the stream goes on", testReceiveContext},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,5 +277,50 @@ func testReceiveContext(s *suite) {
 	s.commit(func(tx Tx) { tx.Insert("1", "a") })
 	if got := r.texts(1); !slices.Equal(got, []string{"+1 a"}) {
 		s.Fatalf("streamed %q", got)
+	}
+}
+
+// testCapture runs a machine on the port, with crashes, and folds what it wrote.
+func testCapture(s *suite) {
+	s.commit(func(tx Tx) { tx.Insert("1", "a"); tx.Insert("2", "b\tc") })
+	w := &World{Postgres: s.pg, Now: 1, Patience: 100 * time.Millisecond, Tables: map[string]pgout.TableRow{},
+		Config: pgout.Config{Name: "app", Stream: "__app_1", Slot: slot, Publication: "pub", BatchRecords: 2}}
+	defer w.Kill(false, 0)
+	for round := range 4 {
+		w.Start()
+		if round > 0 {
+			s.commit(func(tx Tx) {
+				tx.Insert(fmt.Sprint(round+10), "n")
+				tx.Update("1", "1", fmt.Sprint(round))
+				tx.Insert(fmt.Sprint(round+20), "m")
+			})
+			s.commit(func(tx Tx) { tx.Delete(fmt.Sprint(round + 20)) })
+		}
+		for n := 0; n < 200 && !w.Quiet(); n++ {
+			w.Do(0)
+			w.Sync(len(w.Log))
+			w.Pass(50)
+		}
+		w.Kill(round == 2, 1)
+		if round == 2 {
+			s.Crash()
+		}
+	}
+	s.must(w.Wrong)
+	if len(w.Reloads) != 1 || len(w.Losses) != 0 {
+		s.Fatalf("loads %q, losses %q", w.Reloads, w.Losses)
+	}
+	f := NewFold(func(string) []string { return []string{"id"} })
+	for _, body := range w.Log {
+		s.must(f.Apply(body))
+	}
+	got := slices.Sorted(maps.Values(f.Rows("public.t", []string{"id", "text"})))
+	snap, err := s.pg.CreateSlot(s.ctx, "pgtest_check", "pub", true)
+	s.must(err)
+	defer snap.Close()
+	want := s.rows(snap)
+	slices.Sort(want)
+	if strings.Join(got, "\n")+"\n" != strings.Join(want, "") {
+		s.Fatalf("folded %q, the table is %q", got, want)
 	}
 }

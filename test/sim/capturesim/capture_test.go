@@ -12,20 +12,27 @@ import (
 	"millrace/core/pgout"
 	"millrace/core/pos"
 	"millrace/test/fake/fakepg"
+	"millrace/test/porttest/pgtest"
 )
 
 var columns = []pgout.Column{{Name: "id", Type: 20, Mod: -1}, {Name: "text", Type: 25, Mod: -1}, {Name: "big", Type: 25, Mod: -1}}
 
+// world is a machine and its server.
+type world struct {
+	*pgtest.World
+	DB *fakepg.DB
+}
+
 // newWorld has the tables a (key), b (full) and c, which is published later.
-func newWorld() *World {
+func newWorld() *world {
 	db := fakepg.New()
 	db.Batch, db.LockTimeout = 4, 1
 	db.CreateTable("a", pgout.IdentityDefault, 1, columns...)
 	db.CreateTable("b", pgout.IdentityFull, 1, columns...)
 	db.CreateTable("c", pgout.IdentityDefault, 1, columns...)
 	db.CreatePublication("pub", "a", "b")
-	return &World{DB: db, Now: 1_000_000, Tables: map[string]pgout.TableRow{}, Config: pgout.Config{Name: "app", Stream: "__app_1", Slot: "millrace",
-		Publication: "pub", BatchRecords: 3, ConfirmEvery: 50_000_000, InspectEvery: 400_000_000}}
+	return &world{DB: db, World: &pgtest.World{Postgres: db, Now: 1_000_000, Tables: map[string]pgout.TableRow{}, Config: pgout.Config{Name: "app", Stream: "__app_1", Slot: "millrace",
+		Publication: "pub", BatchRecords: 3, ConfirmEvery: 50_000_000, InspectEvery: 400_000_000}}}
 }
 
 // client works on the tables with transactions that overlap.
@@ -92,8 +99,8 @@ func (w *client) finish() {
 func (w *client) forget() { w.txs = nil }
 
 // settle runs until nothing happens any more.
-func settle(w *World) error {
-	if !w.started {
+func settle(w *world) error {
+	if !w.Started() {
 		w.Start()
 	}
 	for round := range 3000 {
@@ -101,7 +108,7 @@ func settle(w *World) error {
 			w.Do(0)
 			w.Sync(len(w.Log))
 		}
-		if s := w.Status(); s.State == "streaming" && round > 50 && quiet(w) {
+		if s := w.Status(); s.State == "streaming" && round > 50 && w.Quiet() {
 			return nil
 		}
 		w.Pass(1000)
@@ -110,20 +117,11 @@ func settle(w *World) error {
 	return fmt.Errorf("does not settle: %+v waiting %+v", s, s.Waiting)
 }
 
-// quiet reports whether all that is asked for is the next message.
-func quiet(w *World) bool {
-	if len(w.todo) != 1 {
-		return false
-	}
-	_, ok := w.todo[0].(*pgout.Receive)
-	return ok && w.dry && w.Status().InFlight == 0
-}
-
 // check folds the whole log and compares it with the tables.
-func check(w *World) error { return same(w.DB, w.Log) }
+func check(w *world) error { return same(w.DB, w.Log) }
 
 func same(db *fakepg.DB, log [][]byte) error {
-	f := NewFold(func(string) []string { return []string{"id"} })
+	f := pgtest.NewFold(func(string) []string { return []string{"id"} })
 	for i, body := range log {
 		if err := f.Apply(body); err != nil {
 			return fmt.Errorf("offset %d: %w", i, err)
@@ -162,6 +160,9 @@ func TestCaptureIsExact(t *testing.T) {
 		if err := settle(w); err != nil {
 			t.Fatal(err)
 		}
+		if w.Wrong != nil {
+			t.Fatal(w.Wrong)
+		}
 		if err := check(w); err != nil {
 			t.Fatalf("%v\nloads: %q\nlosses: %q", err, w.Reloads, w.Losses)
 		}
@@ -185,8 +186,8 @@ func expected(why string, reasons map[string]bool) bool {
 	return false
 }
 
-func step(t *rapid.T, w *World, app *client, reasons map[string]bool, published *bool) {
-	if !w.started {
+func step(t *rapid.T, w *world, app *client, reasons map[string]bool, published *bool) {
+	if !w.Started() {
 		w.Start()
 	}
 	switch n := rapid.IntRange(0, 39).Draw(t, "step"); {
@@ -222,7 +223,7 @@ func step(t *rapid.T, w *World, app *client, reasons map[string]bool, published 
 }
 
 // rare are the disasters.
-func rare(t *rapid.T, w *World, app *client, reasons map[string]bool) {
+func rare(t *rapid.T, w *world, app *client, reasons map[string]bool) {
 	switch rapid.IntRange(0, 6).Draw(t, "disaster") {
 	case 0:
 		w.DB.LoseSlot("millrace")

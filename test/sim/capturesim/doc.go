@@ -1,4 +1,4 @@
-// Package capturesim runs the machine of a capture against a PostgreSQL server, a log
-// and a metadata store in memory, in one thread, with every answer delayed, lost or
-// reordered as a random test likes it. What must hold is in the test.
+// Package capturesim holds the tests that put a whole capture together on fakes: the
+// machine alone with every answer delayed, lost or reordered as a random test likes it,
+// and the process around it beside a real writer.
 package capturesim

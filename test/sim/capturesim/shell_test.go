@@ -45,6 +45,7 @@ type bench struct {
 	mode  segment.SyncMode
 	w, c  *actors.Handle
 	rows  int
+	batch int // BatchRecords
 }
 
 type nothing struct{}
@@ -90,7 +91,8 @@ func (b *bench) startWriter() {
 func (b *bench) startCapturer() {
 	b.c = b.start("capturer", func() actors.Process {
 		return capturer.New(capturer.Config{Name: "app", Node: node, Stream: stream, Slot: "millrace", Publication: "pub", Hooks: b.hooks, Registry: b.reg,
-			Disk: b.disk, Metadata: b.meta, Postgres: b.db, Metrics: nothing{}, Log: zerolog.Nop()})
+			Disk: b.disk, Metadata: b.meta, Postgres: b.db, Metrics: nothing{}, Log: zerolog.Nop(),
+			BatchRecords: b.batch})
 	})
 }
 
@@ -352,6 +354,10 @@ func TestTableNewInThePublication(t *testing.T) {
 func TestLargeTransactionIsVisibleChunkByChunk(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.settled()
+		b.c.Kill()
+		<-b.c.Gone()
+		b.batch = 100
+		b.startCapturer()
 		b.db.Exec(func(tx *fakepg.Tx) {
 			for i := range 5000 {
 				tx.Insert("a", fakepg.T(fmt.Sprint("big", i)), fakepg.T("text"), fakepg.N())
@@ -374,7 +380,7 @@ func TestLargeTransactionIsVisibleChunkByChunk(t *testing.T) {
 				chunks++
 			}
 		}
-		if chunks < 20 {
+		if chunks < 50 {
 			t.Fatalf("%d chunks", chunks)
 		}
 	})

@@ -1,4 +1,4 @@
-package capturesim
+package pgtest
 
 import (
 	"encoding/json"

@@ -1,22 +1,25 @@
-package capturesim
+package pgtest
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"millrace/actors/port"
 	"millrace/core/pgout"
 	"millrace/core/pos"
-	"millrace/test/fake/fakepg"
 )
 
-// World is everything around one machine. It outlives the machine.
+// World is everything around one capture's machine, in one thread: a log and a metadata
+// row in memory, and a server behind the port. It outlives the machine, and executes
+// effects when and in which order it is told to.
 type World struct {
-	DB     *fakepg.DB
-	Config pgout.Config
-	Now    pos.Millis
+	Postgres port.Postgres
+	Config   pgout.Config
+	Now      pos.Millis
+	Patience time.Duration // how long a Receive waits; 0: not at all
 
 	// Log is the stream; records below Synced survive a power loss.
 	Log    [][]byte
@@ -26,6 +29,8 @@ type World struct {
 	// Reloads are the reasons of all loads, Losses of all errors.
 	Reloads, Losses []string
 	Confirmed       pos.LSN
+	// Wrong is the first thing a capture must not do that this one did.
+	Wrong error
 
 	machine *pgout.Machine
 	todo    []pgout.Effect // asked for and not done
@@ -33,14 +38,13 @@ type World struct {
 	repl    port.Replication
 	timer   pos.Millis
 	watch   *pgout.WatchSync
-	started bool
-	dry     bool // the last Receive found nothing
+	dry     int // how often in a row a Receive found nothing but keepalives
 }
 
 // Start makes a new machine, as a new process does.
 func (w *World) Start() {
 	w.machine = pgout.New(w.Config)
-	w.todo, w.timer, w.watch, w.started = nil, 0, nil, true
+	w.todo, w.timer, w.watch = nil, 0, nil
 	w.step(&pgout.Up{At: pgout.At{Now: w.Now}})
 }
 
@@ -48,7 +52,7 @@ func (w *World) Start() {
 // not synced beyond keep records goes too.
 func (w *World) Kill(power bool, keep int) {
 	w.closeAll()
-	w.todo, w.started = nil, false
+	w.todo, w.machine = nil, nil
 	if power {
 		w.Log = w.Log[:min(len(w.Log), w.Synced+keep)]
 	}
@@ -57,6 +61,19 @@ func (w *World) Kill(power bool, keep int) {
 
 // Status is the machine's.
 func (w *World) Status() pgout.Status { return w.machine.Status(w.Now) }
+
+// Started reports whether a machine runs.
+func (w *World) Started() bool { return w.machine != nil }
+
+// Quiet reports whether all that was asked for is the next message, and none came when
+// it was last looked for, three times.
+func (w *World) Quiet() bool {
+	if len(w.todo) != 1 || w.dry < 3 {
+		return false
+	}
+	_, ok := w.todo[0].(*pgout.Receive)
+	return ok && w.Status().InFlight == 0
+}
 
 // Pending is the number of effects asked for and not done.
 func (w *World) Pending() int { return len(w.todo) }
@@ -122,7 +139,9 @@ func (w *World) Sync(n int) {
 func (w *World) at(gen uint64) pgout.At { return pgout.At{Gen: gen, Now: w.Now} }
 
 func (w *World) step(in pgout.Input) {
-	for _, e := range w.machine.Step(in, nil) {
+	effects := w.machine.Step(in, nil)
+	w.wrong(w.machine.Check())
+	for _, e := range effects {
 		switch e := e.(type) {
 		case *pgout.Timer:
 			w.timer = e.At
@@ -141,8 +160,7 @@ func (w *World) step(in pgout.Input) {
 			w.watch = e
 		case *pgout.Confirm:
 			if w.repl != nil {
-				w.Confirmed = e.LSN
-				w.repl.Confirm(e.LSN)
+				w.confirm(e.LSN)
 			}
 		default:
 			w.todo = append(w.todo, e)
@@ -150,6 +168,40 @@ func (w *World) step(in pgout.Input) {
 	}
 	if w.watch != nil && w.Synced > int(w.watch.From) {
 		w.Sync(w.Synced)
+	}
+}
+
+func (w *World) wrong(err error) {
+	if w.Wrong == nil {
+		w.Wrong = err
+	}
+}
+
+// confirm checks that nothing is confirmed that the log may lose, or that E does not
+// speak for.
+func (w *World) confirm(lsn pos.LSN) {
+	if lsn < w.Confirmed {
+		w.wrong(fmt.Errorf("%s confirmed after %s", lsn, w.Confirmed))
+	}
+	w.Confirmed = lsn
+	w.repl.Confirm(lsn)
+	for offset := len(w.Log) - 1; offset >= 0; offset-- {
+		e, err := pgout.DecodeRecord(w.Log[offset])
+		if err != nil {
+			w.wrong(err)
+			return
+		}
+		// What was loaded stands at the stream's position, but is no event below it.
+		if e.Source.LSN >= lsn || e.Source.Snapshot != pgout.SnapshotNo {
+			continue
+		}
+		if offset >= w.Synced {
+			w.wrong(fmt.Errorf("confirmed %s, which passes %s at offset %d, fsynced up to %d", lsn, e.Position(), offset, w.Synced))
+		}
+		if pos.Offset(offset) > w.Row.Event.Offset {
+			w.wrong(fmt.Errorf("confirmed %s, which passes %s at offset %d, and E is %s at %s", lsn, e.Position(), offset, w.Row.Event.Position, w.Row.Event.Offset))
+		}
+		return
 	}
 }
 
@@ -235,13 +287,13 @@ func (w *World) perform(ctx context.Context, e pgout.Effect, at pgout.At) (pgout
 		return &pgout.TablesSaved{At: at}, nil
 	case *pgout.DropSlots:
 		for _, name := range e.Names {
-			if err := w.DB.DropSlot(ctx, name); err != nil {
+			if err := w.Postgres.DropSlot(ctx, name); err != nil {
 				return nil, err
 			}
 		}
 		return &pgout.SlotDropped{At: at}, nil
 	case *pgout.EndBackend:
-		return &pgout.Freed{At: at}, w.DB.EndBackend(ctx, e.PID)
+		return &pgout.Freed{At: at}, w.Postgres.EndBackend(ctx, e.PID)
 	case *pgout.CreateSlot:
 		return w.createSlot(ctx, e, at)
 	case *pgout.Load:
@@ -251,15 +303,15 @@ func (w *World) perform(ctx context.Context, e pgout.Effect, at pgout.At) (pgout
 		lines, done, err := w.snap.Next(ctx, e.Table)
 		return &pgout.Rows{At: at, Lines: lines, Done: done}, err
 	case *pgout.StartStream:
-		repl, err := w.DB.Stream(ctx, w.Config.Slot, w.Config.Publication, e.At)
+		repl, err := w.Postgres.Stream(ctx, w.Config.Slot, w.Config.Publication, e.At)
 		if err == nil {
-			w.repl, w.dry = repl, false
+			w.repl, w.dry, w.Confirmed = repl, 0, 0
 		}
 		return &pgout.Started{At: at}, err
 	case *pgout.Receive:
 		return w.receive(e, at)
 	case *pgout.Inspect:
-		s, err := w.DB.Inspect(ctx, w.Config.Slot, w.Config.Publication)
+		s, err := w.Postgres.Inspect(ctx, w.Config.Slot, w.Config.Publication)
 		return &pgout.Inspected{At: at, Server: s}, err
 	case *pgout.Append:
 		return w.append(e, at), nil
@@ -268,7 +320,7 @@ func (w *World) perform(ctx context.Context, e pgout.Effect, at pgout.At) (pgout
 }
 
 func (w *World) look(ctx context.Context, at pgout.At) (pgout.Input, error) {
-	server, err := w.DB.Inspect(ctx, w.Config.Slot, w.Config.Publication)
+	server, err := w.Postgres.Inspect(ctx, w.Config.Slot, w.Config.Publication)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +372,7 @@ func (w *World) createSlot(ctx context.Context, e *pgout.CreateSlot, at pgout.At
 	if e.Temporary {
 		name = fmt.Sprintf("%s_%d", name, e.Gen)
 	}
-	snap, err := w.DB.CreateSlot(ctx, name, w.Config.Publication, e.Temporary)
+	snap, err := w.Postgres.CreateSlot(ctx, name, w.Config.Publication, e.Temporary)
 	if err != nil {
 		return nil, err
 	}
@@ -335,14 +387,17 @@ func (w *World) receive(e *pgout.Receive, at pgout.At) (pgout.Input, error) {
 	if w.repl == nil {
 		return nil, errors.New("no stream is open")
 	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	batch, err := w.repl.Receive(ended)
-	if errors.Is(err, context.Canceled) {
-		w.todo, w.dry = append(w.todo, e), true
+	ctx, cancel := context.WithTimeout(context.Background(), w.Patience)
+	defer cancel()
+	batch, err := w.repl.Receive(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		w.todo, w.dry = append(w.todo, e), w.dry+1
 		return nil, nil
 	}
-	w.dry = false
+	w.dry++
+	if slices.ContainsFunc(batch, func(m pgout.Wal) bool { return m.Data != nil }) {
+		w.dry = 0
+	}
 	return &pgout.Received{At: at, Messages: batch}, err
 }
 
