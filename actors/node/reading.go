@@ -56,7 +56,7 @@ func (n *Node) Open(ctx context.Context, name string, spec admin.ReadSpec) (admi
 		return nil, &admin.Error{Class: admin.Unavailable, What: "the node is starting or stopping"}
 	}
 	id := strconv.FormatUint(n.readers.Add(1), 10)
-	h, err := supervision.StartChild(ctx, sup, id, subscription{stream: row.ID, spec: resolveSpec(spec.From)})
+	h, err := supervision.StartChild(ctx, sup, id, subscription{stream: row.ID, spec: spec.From})
 	if err != nil {
 		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", name), Err: err}
 	}
@@ -65,22 +65,6 @@ func (n *Node) Open(ctx context.Context, name string, spec admin.ReadSpec) (admi
 		r.wait, r.end = followWait, endless
 	}
 	return r, nil
-}
-
-func resolveSpec(f admin.From) resolve.Spec {
-	switch f.Kind {
-	case admin.FromFirst:
-		return resolve.First()
-	case admin.FromLast:
-		return resolve.Last()
-	case admin.FromNext:
-		return resolve.Next()
-	case admin.FromOffset:
-		return resolve.At(f.Offset)
-	case admin.FromTime:
-		return resolve.Since(f.Time)
-	}
-	return resolve.First()
 }
 
 // reading is an admin.Reader on a reader process.

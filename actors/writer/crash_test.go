@@ -18,7 +18,7 @@ import (
 
 var (
 	crashSeed = flag.Uint64("crash.seed", 0, "run this one seed of TestCrashes")
-	crashRuns = flag.Uint64("crash.runs", 60, "how many seeds TestCrashes runs")
+	crashRuns = flag.Uint64("crash.runs", 30, "how many seeds TestCrashes runs")
 )
 
 // TestCrashes kills the process, or cuts the power, at any operation of the disk, several
@@ -146,6 +146,7 @@ func (r *crasher) arm(ops int) {
 
 // end ends the process and makes its disk the next one's.
 func (r *crasher) end() {
+	defer r.ops.Store(0)
 	next := r.next.Load()
 	switch {
 	case next != nil:

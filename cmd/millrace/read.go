@@ -18,6 +18,7 @@ import (
 
 	"millrace/actors/admin"
 	"millrace/cmd/internal/httpadmin"
+	"millrace/core/resolve"
 )
 
 // reading is what `millrace read` was asked for.
@@ -39,7 +40,7 @@ func newReadCommand(g *globals) *cobra.Command {
 		Example: "  millrace read shop --from first --limit 10\n  millrace read shop --from next --follow\n  millrace read shop --from 2026-03-01T12:00:00Z",
 		Args:    operands(1, "STREAM"),
 		RunE: func(c *cobra.Command, names []string) error {
-			if _, err := admin.ParseFrom(r.from); err != nil {
+			if _, err := resolve.ParseSpec(r.from); err != nil {
 				return fmt.Errorf("--%w", err)
 			}
 			if c.Flags().Changed("limit") && r.limit < 1 {

@@ -63,6 +63,7 @@ func (d *draft) seal(dst []byte, last bool) []byte {
 // pen writes events. The draft it returns is valid until the next one.
 type pen struct {
 	maxValue int64 // a larger value is omitted
+	room     int   // bytes of one record: a value that would pass it is omitted too
 	draft    draft
 	omitted  []omission
 }
@@ -72,8 +73,7 @@ type omission struct {
 	size   int
 }
 
-// maxRecord bounds a record, bytes: a value that would pass it is omitted like one over
-// maxValue. A chunk takes records of nearly 1 GiB.
+// maxRecord is a pen's room: a chunk takes records of nearly 1 GiB.
 const maxRecord = 512 << 20
 
 // row writes c, u, d or r. old is what came of the old row, fresh the new one; nil
@@ -146,7 +146,7 @@ func (p *pen) image(b []byte, rel *Relation, t Tuple, keyOnly bool) []byte {
 			continue
 		}
 		size, from := len(t[i].Text), len(b)
-		if int64(size) <= p.maxValue && from+size <= maxRecord {
+		if int64(size) <= p.maxValue && from+size <= p.room {
 			if from > open {
 				b = append(b, ',')
 			}
@@ -156,7 +156,7 @@ func (p *pen) image(b []byte, rel *Relation, t Tuple, keyOnly bool) []byte {
 			} else {
 				b = appendValue(b, c.Type, t[i].Text)
 			}
-			if len(b) <= maxRecord {
+			if len(b) <= p.room {
 				continue
 			}
 		}

@@ -90,7 +90,7 @@ const (
 // New returns the machine of a capture whose stream has no writer yet.
 func New(cfg Config) *Machine {
 	m := &Machine{cfg: cfg.withDefaults()}
-	m.log.pen.maxValue = m.cfg.MaxValue
+	m.log.pen = pen{maxValue: m.cfg.MaxValue, room: maxRecord}
 	m.tables.init()
 	return m
 }

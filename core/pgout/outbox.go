@@ -24,7 +24,7 @@ type outbox struct {
 }
 
 func (o *outbox) reset() {
-	*o = outbox{pen: pen{maxValue: o.pen.maxValue, draft: o.pen.draft, omitted: o.pen.omitted}}
+	*o = outbox{pen: o.pen}
 }
 
 func (o *outbox) start(next pos.Offset, last Mark, tail Tail) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"millrace/core/manifest"
 	"millrace/core/pos"
 )
@@ -253,15 +255,17 @@ func TestWithTieringDisabledThePointerDecides(t *testing.T) {
 }
 
 func TestSpecsReadBack(t *testing.T) {
-	for _, s := range []Spec{First(), Last(), Next(), At(0), At(42), Since(1700000000123)} {
-		got, err := ParseSpec(s.String())
-		if err != nil || got != s {
-			t.Errorf("%s: %+v, %v", s, got, err)
+	rapid.Check(t, func(t *rapid.T) {
+		o := pos.Offset(rapid.Int64Min(0).Draw(t, "offset"))
+		at := pos.Millis(rapid.Int64Range(0, 253402300799999).Draw(t, "time"))
+		s := rapid.SampledFrom([]Spec{First(), Last(), Next(), At(o), Since(at)}).Draw(t, "spec")
+		if got, err := ParseSpec(s.String()); err != nil || got != s {
+			t.Fatalf("%+v prints %s and reads %+v, %v", s, s, got, err)
 		}
-	}
-	for _, bad := range []string{"", "FIRST", "offset", "offset -1", "offset none", "offset x", "timestamp yesterday", "42"} {
-		if got, err := ParseSpec(bad); err == nil {
-			t.Errorf("%q was read as %s", bad, got)
+	})
+	for _, bad := range []string{"", "First", "-1", "none", "1.5", "2026-03-01", "1969-12-31T23:59:59Z", "9223372036854775808", "+5", "05"} {
+		if got, err := ParseSpec(bad); err == nil || !strings.Contains(err.Error(), "want first, last, next") {
+			t.Errorf("%q was read as %s, %v", bad, got, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"fmt"
-	"strings"
 
 	"millrace/core/pos"
 )
@@ -51,15 +50,14 @@ func (s Spec) String() string {
 	case KindNext:
 		return "next"
 	case KindOffset:
-		return "offset " + s.Offset.String()
+		return s.Offset.String()
 	case KindTimestamp:
-		return "timestamp " + s.Time.String()
+		return s.Time.String()
 	}
 	return fmt.Sprintf("spec of kind %d", uint8(s.Kind))
 }
 
-// ParseSpec reads "first", "last", "next", "offset N" or "timestamp T", where T is
-// RFC 3339.
+// ParseSpec reads first, last, next, an offset, or an RFC 3339 time since 1970.
 func ParseSpec(s string) (Spec, error) {
 	switch s {
 	case "first":
@@ -69,16 +67,11 @@ func ParseSpec(s string) (Spec, error) {
 	case "next":
 		return Next(), nil
 	}
-	if n, ok := strings.CutPrefix(s, "offset "); ok {
-		o, err := pos.ParseOffset(n)
-		if err != nil || !o.Valid() {
-			return Spec{}, fmt.Errorf("offset %q: want a number from 0", n)
-		}
+	if o, err := pos.ParseOffset(s); err == nil && o.Valid() {
 		return At(o), nil
 	}
-	if t, ok := strings.CutPrefix(s, "timestamp "); ok {
-		at, err := pos.ParseMillis(t)
-		return Since(at), err
+	if t, err := pos.ParseMillis(s); err == nil && t >= 0 {
+		return Since(t), nil
 	}
-	return Spec{}, fmt.Errorf("%q: want first, last, next, offset N or timestamp T", s)
+	return Spec{}, fmt.Errorf("from %q: want first, last, next, an offset from 0, or a time since 1970 such as 2026-03-01T12:00:00Z", s)
 }

@@ -20,6 +20,7 @@ import (
 	"millrace/actors/node"
 	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/resolve"
 	"millrace/core/settings"
 	"millrace/test/fake/fakedisk"
 	"millrace/test/fake/fakemeta"
@@ -268,7 +269,7 @@ func simSettings(rng *rand.Rand) settings.Settings {
 func (w *world) follow(n *node.Node, s *strike) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	from := admin.From{Kind: admin.FromOffset, Offset: pos.Offset(w.rng.IntN(len(w.seen) + 1))}
+	from := pos.Offset(w.rng.IntN(len(w.seen) + 1))
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
@@ -285,8 +286,8 @@ func (w *world) follow(n *node.Node, s *strike) (stop func()) {
 	}
 }
 
-func (w *world) followOnce(ctx context.Context, n *node.Node, s *strike, from *admin.From) {
-	r, err := n.Open(ctx, streamName, admin.ReadSpec{From: *from, Follow: true})
+func (w *world) followOnce(ctx context.Context, n *node.Node, s *strike, from *pos.Offset) {
+	r, err := n.Open(ctx, streamName, admin.ReadSpec{From: resolve.At(*from), Follow: true})
 	if err != nil {
 		return
 	}
@@ -300,9 +301,9 @@ func (w *world) followOnce(ctx context.Context, n *node.Node, s *strike, from *a
 			w.t.Errorf("seed %d: a follower was moved from %s to %s: %s", w.seed, b.Moved.From, b.Moved.To, b.Moved.Why)
 		}
 		for _, record := range b.Records {
-			if record.Offset >= from.Offset {
+			if record.Offset >= *from {
 				w.see(record)
-				from.Offset = record.Offset + 1
+				*from = record.Offset + 1
 			}
 		}
 	}
@@ -383,7 +384,7 @@ func (w *world) tailOfLog() string {
 
 // readAll reads the whole stream through the node.
 func (w *world) readAll(n *node.Node) ([]admin.Record, error) {
-	r, err := n.Open(context.Background(), streamName, admin.ReadSpec{})
+	r, err := n.Open(context.Background(), streamName, admin.ReadSpec{From: resolve.First()})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"millrace/actors/admin"
 	"millrace/core/pos"
+	"millrace/core/resolve"
 )
 
 // CompleteTrailer is the HTTP trailer of an answer that is whole; its value is "true".
@@ -27,7 +28,7 @@ type query struct {
 }
 
 func parseQuery(raw string) (query, error) {
-	q := query{}
+	q := query{spec: admin.ReadSpec{From: resolve.First()}}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return q, fmt.Errorf("the parameters cannot be read: %w", err)
@@ -38,7 +39,7 @@ func parseQuery(raw string) (query, error) {
 		}
 		switch text := given[0]; key {
 		case "from":
-			q.spec.From, err = admin.ParseFrom(text)
+			q.spec.From, err = resolve.ParseSpec(text)
 		case "limit":
 			q.limit, err = strconv.ParseInt(text, 10, 64)
 			if err != nil || q.limit < 1 {
@@ -125,7 +126,7 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, q query, reader a
 func pump(ctx context.Context, q query, reader admin.Reader, out *lines) error {
 	left := q.limit
 	low := pos.Offset(0) // nothing below it is sent
-	if q.spec.From.Kind == admin.FromOffset {
+	if q.spec.From.Kind == resolve.KindOffset {
 		low = q.spec.From.Offset
 	}
 	for {

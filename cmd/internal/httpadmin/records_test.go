@@ -12,6 +12,7 @@ import (
 
 	"millrace/actors/admin"
 	"millrace/core/pos"
+	"millrace/core/resolve"
 )
 
 func records(t *testing.T, n *fakeNode, params string) (*http.Response, string, error) {
@@ -125,7 +126,7 @@ func TestFromAnOffsetInsideAChunk(t *testing.T) {
 	if err != nil || !strings.HasPrefix(body, `{"offset":2,`) || strings.Count(body, "\n") != 2 {
 		t.Errorf("%v\n%s", err, body)
 	}
-	if n.opened[0].From != (admin.From{Kind: admin.FromOffset, Offset: 2}) {
+	if n.opened[0].From != resolve.At(2) {
 		t.Errorf("opened with %+v", n.opened[0])
 	}
 }
