@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -257,7 +258,7 @@ func (h *Handle) refuse(err error) {
 func (h *Handle) startError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.life.startErr == ErrIgnore {
+	if errors.Is(h.life.startErr, ErrIgnore) {
 		return ErrIgnore
 	}
 	return &StartError{Path: h.path, Reason: h.life.reason, Err: h.life.startErr}

@@ -9,17 +9,17 @@ import (
 type Kind uint8
 
 const (
-	// Normal: the process had nothing left to do.
+	// Normal means that the process had nothing left to do.
 	Normal Kind = iota
-	// Shutdown: it was told to stop, or stopped in good order.
+	// Shutdown means that it was told to stop, or stopped in good order.
 	Shutdown
-	// Killed: it was killed, by a brutal stop or after its time to stop had passed.
+	// Killed means that it was killed, by a brutal stop or after its time to stop had passed.
 	Killed
-	// Crash: a panic, runtime.Goexit, or a failed init.
+	// Crash is a panic, runtime.Goexit, or a failed init.
 	Crash
-	// NoProc: there was no such process when it was asked for.
+	// NoProc means that there was no such process when it was asked for.
 	NoProc
-	// NoConnection: the node it ran on can't be reached.
+	// NoConnection means that the node it ran on can't be reached.
 	NoConnection
 )
 

@@ -68,7 +68,7 @@ func TestStartReportsTheInit(t *testing.T) {
 			_, err := sys.Start(context.Background(), actors.Spec{Path: "a", New: func() actors.Process {
 				return &script{init: func(*actors.Context) error { return fmt.Errorf("not here: %w", actors.ErrIgnore) }}
 			}})
-			if err != actors.ErrIgnore {
+			if _, failed := errors.AsType[*actors.StartError](err); failed || !errors.Is(err, actors.ErrIgnore) {
 				t.Errorf("Start gave %v, want ErrIgnore", err)
 			}
 		})

@@ -232,7 +232,7 @@ func (c *Cursor) Offset() pos.Offset { return c.at.Next }
 // Close gives the file back. A closed cursor stays closed.
 func (c *Cursor) Close() {
 	if c.file != nil {
-		c.file.Close()
+		giveBack(c.file)
 		c.file = nil
 	}
 }

@@ -150,7 +150,7 @@ func TestCursorFromAnyOffset(t *testing.T) {
 					t.Fatalf("from %s: %+v, %v, want %+v", at, ref, err, f.refs[i])
 				}
 			}
-			if _, err := c.Header(); err != io.EOF {
+			if _, err := c.Header(); !errors.Is(err, io.EOF) {
 				t.Errorf("from %s: %v at the end", at, err)
 			}
 			c.Close()
@@ -246,7 +246,7 @@ func TestCursorStopsAtCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, _, err := c.Read(nil); err != io.EOF || c.Offset() != l.Committed() {
+	if _, _, err := c.Read(nil); !errors.Is(err, io.EOF) || c.Offset() != l.Committed() {
 		t.Errorf("at the end: %v, offset %s", err, c.Offset())
 	}
 	f.view.Committed = f.view.Last
@@ -327,7 +327,7 @@ func TestAnEmptyLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Header(); err != io.EOF || c.Offset() != 100 {
+		if _, err := c.Header(); !errors.Is(err, io.EOF) || c.Offset() != 100 {
 			t.Errorf("offset %s, %v", c.Offset(), err)
 		}
 		c.Close()

@@ -21,14 +21,22 @@ func OpenIndex(disk port.Disk, stream pos.StreamID, first pos.Offset) *Index {
 	}
 	size, err := f.Size()
 	if err != nil {
-		f.Close()
+		giveBack(f)
 		return nil
 	}
 	return &Index{f: f, n: segment.IndexChunks(size)}
 }
 
 // Close gives the file back.
-func (i *Index) Close() { i.f.Close() }
+func (i *Index) Close() { giveBack(i.f) }
+
+// giveBack closes a file that was only read: that it fails harms nobody, the handle is
+// gone in any case.
+func giveBack(f port.File) {
+	if err := f.Close(); err != nil {
+		return
+	}
+}
 
 // Len is the number of whole records.
 func (i *Index) Len() int64 { return i.n }
@@ -36,7 +44,7 @@ func (i *Index) Len() int64 { return i.n }
 // Record reads record k, from 0; false if it cannot be read or is none.
 func (i *Index) Record(k int64) (segment.IndexRecord, bool) {
 	var b [segment.IndexRecordSize]byte
-	if n, _ := i.f.ReadAt(b[:], segment.IndexSize(k)); n < len(b) {
+	if n, err := i.f.ReadAt(b[:], segment.IndexSize(k)); err != nil && n < len(b) {
 		return segment.IndexRecord{}, false
 	}
 	r, err := segment.ParseIndexRecord(b[:])

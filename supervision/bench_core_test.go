@@ -99,6 +99,7 @@ func (s *coreSup) execute(a decide.Action) []decide.Event {
 		s.exiting = true
 	case decide.Reply:
 		s.reply = &a
+	case decide.Forget, decide.Ready, decide.Report: // ask for nothing
 	}
 	return nil
 }

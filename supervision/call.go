@@ -9,7 +9,7 @@ import (
 	"millrace/supervision/decide"
 )
 
-// AlreadyStarted: there is a child of that id, and it has a process.
+// AlreadyStarted says that there is a child of that id, and that it has a process.
 type AlreadyStarted struct {
 	ID     string
 	Handle *actors.Handle // its present or latest incarnation

@@ -198,7 +198,7 @@ func TestBlockedTerminatesOfAFactory(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		free := make(chan struct{})
 		h := factory(t, w, child("t", script{terminate: func(*actors.Context, actors.Reason) { <-free }}))
-		for _, id := range []string{"b", "a", "c"} {
+		for _, id := range []string{"b", "a", "c", "f", "e", "d"} {
 			if _, err := supervision.StartChild(context.Background(), h, id, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -207,13 +207,13 @@ func TestBlockedTerminatesOfAFactory(t *testing.T) {
 		for _, n := range supervision.Tree(h).Children {
 			ids = append(ids, n.ID)
 		}
-		if fmt.Sprint(ids) != "[b a c]" {
+		if fmt.Sprint(ids) != "[b a c f e d]" {
 			t.Errorf("shown in order %v", ids)
 		}
 		began := time.Now()
 		h.Stop(stop)
 		<-h.Done()
-		if took := time.Since(began); took != time.Second+10*time.Millisecond || w.sys.Zombies() != 3 {
+		if took := time.Since(began); took != time.Second+10*time.Millisecond || w.sys.Zombies() != 6 {
 			t.Errorf("took %v, %d zombies", took, w.sys.Zombies())
 		}
 		close(free)

@@ -139,8 +139,7 @@ func TestOracleJWindow(t *testing.T) {
 	}
 	onBenches(t, func(t *testing.T, fresh func() bench) {
 		for _, c := range cases {
-			ms, _ := strconv.Atoi(c[1])
-			died, _ := strconv.Atoi(c[2])
+			ms, died := number(t, c[1]), number(t, c[2])
 			b := fresh()
 			mustStart(t, b, one5, part{id: "w"})
 			b.exit("w", "crash")

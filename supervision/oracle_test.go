@@ -244,6 +244,15 @@ func TestOracleEStartFailure(t *testing.T) {
 	})
 }
 
+func number(t *testing.T, digits string) int {
+	t.Helper()
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 var millis = regexp.MustCompile(`(\d+) ms(, | \(|$)`)
 
 // near takes the measured time out of a line, and checks it against the oracle's, which
@@ -254,10 +263,7 @@ func near(t *testing.T, line string, took time.Duration) string {
 	if m == nil {
 		t.Fatalf("no time in %q", line)
 	}
-	ms, err := strconv.Atoi(line[m[2]:m[3]])
-	if err != nil {
-		t.Fatal(err)
-	}
+	ms := number(t, line[m[2]:m[3]])
 	if d := took - time.Duration(ms)*time.Millisecond; d < -5*time.Millisecond || d > 20*time.Millisecond {
 		t.Errorf("took %v, OTP %d ms", took, ms)
 	}

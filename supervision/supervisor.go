@@ -193,7 +193,7 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 	k.end(failure(err))
 	s.board.put(k, stateUndefined)
 	if errors.Is(err, actors.ErrIgnore) {
-		return decide.Ignored{ID: a.ID}
+		return decide.Ignored(a)
 	}
 	s.startErr = err
 	if k.last.Kind == actors.Killed {
@@ -232,6 +232,7 @@ func (s *supervisor) report(r decide.Report) {
 		ev.Reason = s.last
 	case EventRestarted:
 		s.board.countRestart(r.ID)
+	case EventStarted, EventIgnored, EventZombie: // have no reason
 	}
 	s.tell(ev)
 }
@@ -241,7 +242,14 @@ func (s *supervisor) tell(ev Event) {
 		return
 	}
 	ev.Time, ev.Path, ev.Intensity = time.Now(), s.c.Self().Path(), s.flags.Intensity
-	// The observer is not ours, and supervision must not depend on it.
-	defer func() { recover() }()
+	defer survive()
 	s.observe(ev)
+}
+
+// survive, deferred, ends a panic of the observer: it is not ours, and supervision must
+// not depend on it.
+func survive() {
+	if recover() != nil {
+		return
+	}
 }

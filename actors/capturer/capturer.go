@@ -29,7 +29,7 @@ type capturer struct {
 	tasks    map[*actors.Task]bool
 	draining bool           // an attempt was given up and its tasks have not all ended
 	waiting  []pgout.Effect // until they have
-	asked    map[actors.Ref]pgout.Effect
+	asked    map[actors.Ref]func(*actors.Context, actors.Reply)
 }
 
 type (
@@ -53,7 +53,7 @@ type (
 // New returns a capturer. Its process's status is a pgout.Status.
 func New(cfg Config) actors.Process {
 	return &capturer{cfg: cfg, start: time.Now(), machine: pgout.New(cfg.machine()), lines: &lines{},
-		tasks: map[*actors.Task]bool{}, asked: map[actors.Ref]pgout.Effect{}}
+		tasks: map[*actors.Task]bool{}, asked: map[actors.Ref]func(*actors.Context, actors.Reply){}}
 }
 
 // Init registers the name and begins to look for the writer.
@@ -158,7 +158,8 @@ func (k *capturer) execute(c *actors.Context, e pgout.Effect) {
 		}
 	case *pgout.CloseAll:
 		k.giveUp(c)
-	default:
+	case *pgout.Look, *pgout.SaveRow, *pgout.SaveTables, *pgout.DropSlots, *pgout.EndBackend, *pgout.CreateSlot,
+		*pgout.CloseSnapshot, *pgout.Load, *pgout.StartStream, *pgout.Receive, *pgout.Inspect, *pgout.Append:
 		if k.draining {
 			k.waiting = append(k.waiting, e)
 			return
@@ -223,23 +224,22 @@ func (d *done) close() {
 
 // replied takes the writer's answers.
 func (k *capturer) replied(c *actors.Context, r actors.Reply) {
-	e, ok := k.asked[r.Ref]
+	take, ok := k.asked[r.Ref]
 	if !ok {
 		return
 	}
 	delete(k.asked, r.Ref)
-	switch e := e.(type) {
-	case *pgout.Look:
-		// All that was appended before is committed now, or refused.
-		if r.Err != nil {
-			k.step(c, k.failed(e, e.Gen, r.Err))
-			return
-		}
-		if k.log != nil && !k.draining {
-			k.survey(c, e, k.log)
-		}
-	case *pgout.Append:
-		k.step(c, k.appended(e, r))
+	take(c, r)
+}
+
+// settled goes on with a look: all that was appended before is committed now, or refused.
+func (k *capturer) settled(c *actors.Context, e *pgout.Look, r actors.Reply) {
+	if r.Err != nil {
+		k.step(c, k.failed(e, e.Gen, r.Err))
+		return
+	}
+	if k.log != nil && !k.draining {
+		k.survey(c, e, k.log)
 	}
 }
 

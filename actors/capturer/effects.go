@@ -93,36 +93,38 @@ func (k *capturer) begin(c *actors.Context, e pgout.Effect) {
 			d.answer = &pgout.Inspected{At: k.at(e.Gen), Server: server}
 			return err
 		})
-	default:
-		k.transfer(c, e)
-	}
-}
-
-// transfer does what uses an open connection.
-func (k *capturer) transfer(c *actors.Context, e pgout.Effect) {
-	snap, repl := k.lines.get()
-	switch e := e.(type) {
 	case *pgout.CloseSnapshot:
 		k.close(c, k.lines.takeSnapshot())
 	case *pgout.Load:
-		k.answering(c, e, e.Gen, loadTimeout, func(ctx context.Context, d *done) error {
-			if snap == nil {
-				return errors.New("the snapshot is closed")
-			}
-			lines, last, err := snap.Next(ctx, e.Table)
-			d.answer = &pgout.Rows{At: k.at(e.Gen), Lines: lines, Done: last}
-			return err
-		})
+		k.load(c, e)
 	case *pgout.Receive:
-		k.answering(c, e, e.Gen, 0, func(ctx context.Context, d *done) error {
-			if repl == nil {
-				return errors.New("the stream is closed")
-			}
-			messages, err := repl.Receive(ctx)
-			d.answer = &pgout.Received{At: k.at(e.Gen), Messages: messages}
-			return err
-		})
+		k.receive(c, e)
+	case *pgout.CloseAll, *pgout.Confirm, *pgout.Timer, *pgout.Warn, *pgout.WatchSync: // are done at once, by execute
 	}
+}
+
+func (k *capturer) load(c *actors.Context, e *pgout.Load) {
+	snap, _ := k.lines.get()
+	k.answering(c, e, e.Gen, loadTimeout, func(ctx context.Context, d *done) error {
+		if snap == nil {
+			return errors.New("the snapshot is closed")
+		}
+		lines, last, err := snap.Next(ctx, e.Table)
+		d.answer = &pgout.Rows{At: k.at(e.Gen), Lines: lines, Done: last}
+		return err
+	})
+}
+
+func (k *capturer) receive(c *actors.Context, e *pgout.Receive) {
+	_, repl := k.lines.get()
+	k.answering(c, e, e.Gen, 0, func(ctx context.Context, d *done) error {
+		if repl == nil {
+			return errors.New("the stream is closed")
+		}
+		messages, err := repl.Receive(ctx)
+		d.answer = &pgout.Received{At: k.at(e.Gen), Messages: messages}
+		return err
+	})
 }
 
 // append sends records to the writer.
@@ -134,7 +136,8 @@ func (k *capturer) append(c *actors.Context, e *pgout.Append) {
 	for i, r := range e.Records {
 		records[i] = segment.Record{Body: r.Body, Filter: r.Filter}
 	}
-	k.asked[c.Request(k.log.Writer, segment.Append{ExpectNext: e.ExpectNext, Records: records})] = e
+	ref := c.Request(k.log.Writer, segment.Append{ExpectNext: e.ExpectNext, Records: records})
+	k.asked[ref] = func(c *actors.Context, r actors.Reply) { k.step(c, k.appended(e, r)) }
 }
 
 // look first waits for what an earlier attempt appended: an empty append is answered
@@ -143,7 +146,8 @@ func (k *capturer) look(c *actors.Context, e *pgout.Look) {
 	if k.log == nil {
 		return
 	}
-	k.asked[c.Request(k.log.Writer, segment.Append{ExpectNext: pos.NoOffset})] = e
+	ref := c.Request(k.log.Writer, segment.Append{ExpectNext: pos.NoOffset})
+	k.asked[ref] = func(c *actors.Context, r actors.Reply) { k.settled(c, e, r) }
 }
 
 func (k *capturer) createSlot(ctx context.Context, e *pgout.CreateSlot, d *done) error {

@@ -64,19 +64,20 @@ func (n *Node) Ready() (bool, []string) {
 	return len(reasons) == 0, reasons
 }
 
+// writerReason tells why a log does not run. Its supervisor has one child, the writer.
 func (n *Node) writerReason(sup supervision.Node) []string {
-	for _, w := range sup.Children {
-		s, ok := w.Handle.Status().(segment.Status)
-		if w.Handle.Alive() && ok && s.State == "running" {
+	state, why := sup.State, ""
+	if len(sup.Children) > 0 {
+		w := sup.Children[0].Handle
+		s, ok := w.Status().(segment.Status)
+		if w.Alive() && ok && s.State == "running" {
 			return nil
 		}
-		state, why := sup.State, ""
 		if ok {
 			state, why = s.State, s.Why
 		}
-		return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", sup.ID, state, why), ": ")}
 	}
-	return []string{fmt.Sprintf("log %s is %s", sup.ID, sup.State)}
+	return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", sup.ID, state, why), ": ")}
 }
 
 // Status implements admin.Node.

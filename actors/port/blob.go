@@ -50,7 +50,7 @@ func (e *StoreError) Error() string { return "object store: " + describe(e.Op, e
 func (e *StoreError) Unwrap() error { return e.Err }
 
 // Is matches the error's class.
-func (e *StoreError) Is(target error) bool { return isClass(e.Class, target) }
+func (e *StoreError) Is(target error) bool { return target == error(e.Class) }
 
 func (e *StoreError) portClass() Class { return e.Class }
 

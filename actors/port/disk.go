@@ -29,7 +29,7 @@ func (e *DiskError) Error() string { return "disk: " + describe(e.Op, e.Name, e.
 func (e *DiskError) Unwrap() error { return e.Err }
 
 // Is matches the error's class.
-func (e *DiskError) Is(target error) bool { return isClass(e.Class, target) }
+func (e *DiskError) Is(target error) bool { return target == error(e.Class) }
 
 func (e *DiskError) portClass() Class { return e.Class }
 

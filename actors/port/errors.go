@@ -103,16 +103,11 @@ func describe(op, what string, class Class, err error) string {
 	if what != "" {
 		text += " " + what
 	}
-	if err == nil || err == error(class) {
+	if err == nil || err.Error() == class.String() {
 		return text + ": " + class.String()
 	}
 	if class == Unclassified {
 		return text + ": " + err.Error()
 	}
 	return text + ": " + class.String() + ": " + err.Error()
-}
-
-func isClass(class Class, target error) bool {
-	c, ok := target.(Class)
-	return ok && c == class
 }

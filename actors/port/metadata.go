@@ -108,7 +108,7 @@ func (e *MetadataError) Error() string { return "metadata: " + describe(e.Op, e.
 func (e *MetadataError) Unwrap() error { return e.Err }
 
 // Is matches the error's class.
-func (e *MetadataError) Is(target error) bool { return isClass(e.Class, target) }
+func (e *MetadataError) Is(target error) bool { return target == error(e.Class) }
 
 func (e *MetadataError) portClass() Class { return e.Class }
 

@@ -26,7 +26,7 @@ func (e *PostgresError) Error() string {
 func (e *PostgresError) Unwrap() error { return e.Err }
 
 // Is matches the error's class as this package has it.
-func (e *PostgresError) Is(target error) bool { return isClass(e.portClass(), target) }
+func (e *PostgresError) Is(target error) bool { return target == error(e.portClass()) }
 
 func (e *PostgresError) portClass() Class {
 	switch e.Class {
@@ -36,6 +36,7 @@ func (e *PostgresError) portClass() Class {
 		return Denied
 	case pgout.NotFound, pgout.SlotLost:
 		return NotFound
+	case pgout.Conflict, pgout.Broken: // a bug, here or there
 	}
 	return Unclassified
 }

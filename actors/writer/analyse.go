@@ -101,7 +101,7 @@ func (o *opener) newest(p segment.Pair) (*end, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer giveBack(f)
 	if o.rec.Clean {
 		e, err := o.byIndex(p, f)
 		if e != nil || err != nil {
@@ -193,7 +193,7 @@ func (o *opener) older(a *analysis, p segment.Pair) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer giveBack(f)
 	next := a.segments[0].First
 	s, epochs, ok := o.closed(p, f, next)
 	if !ok {
@@ -230,7 +230,7 @@ func (o *opener) closed(p segment.Pair, f port.File, next pos.Offset) (s segment
 		return s, nil, false
 	}
 	var b [chunk.HeaderSize]byte
-	if n, _ := f.ReadAt(b[:], last.Position); n < len(b) {
+	if n, err := f.ReadAt(b[:], last.Position); err != nil && n < len(b) {
 		return s, nil, false
 	}
 	h, err := chunk.ParseHeader(b[:])

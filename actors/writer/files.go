@@ -24,7 +24,7 @@ func (f *file) sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil && !f.closed {
-		f.err = f.File.Sync()
+		f.err = f.Sync()
 	}
 	return f.err
 }
@@ -35,7 +35,15 @@ func (f *file) close() {
 	defer f.mu.Unlock()
 	if !f.closed {
 		f.closed = true
-		f.File.Close()
+		giveBack(f.File)
+	}
+}
+
+// giveBack closes a file. That it fails does not matter: a close makes nothing durable, so
+// what must survive was synced before, and the handle is gone in any case.
+func giveBack(f port.File) {
+	if err := f.Close(); err != nil {
+		return
 	}
 }
 
@@ -63,7 +71,7 @@ func (x *files) at(first pos.Offset) (*pair, error) {
 	}
 	i, err := x.disk.Open(x.folder, segment.IndexName(first), true)
 	if err != nil {
-		s.Close()
+		giveBack(s)
 		return nil, err
 	}
 	x.close()
@@ -140,7 +148,7 @@ func (x *files) roll(e *segment.Roll) (failed segment.Op, err error) {
 	}
 	s, err := x.fresh(segment.FileName(e.New), segment.FileHeader())
 	if err != nil {
-		index.Close()
+		giveBack(index)
 		return segment.OpRoll, err
 	}
 	x.close()
@@ -159,7 +167,7 @@ func (x *files) fresh(name string, header []byte) (port.File, error) {
 		err = f.Sync()
 	}
 	if err != nil {
-		f.Close()
+		giveBack(f)
 		return nil, err
 	}
 	return f, nil
@@ -175,7 +183,7 @@ func create(disk port.Disk, folder, name string) (port.File, error) {
 		return nil, err
 	}
 	if err := f.Truncate(0); err != nil {
-		f.Close()
+		giveBack(f)
 		return nil, err
 	}
 	return f, nil

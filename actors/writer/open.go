@@ -132,11 +132,9 @@ func (o *opener) elect(ctx context.Context) error {
 		}
 		o.epoch, o.ballot = max(row.Epoch, o.rec.PromisedEpoch)+1, o.cfg.UID()
 		last = o.swap(ctx, row)
-		switch port.ClassOf(last) {
-		case port.Conflict, port.UnknownOutcome:
-			continue
+		if class := port.ClassOf(last); class != port.Conflict && class != port.UnknownOutcome {
+			return last
 		}
-		return last
 	}
 	return fmt.Errorf("the stream's row keeps changing: %w", last)
 }

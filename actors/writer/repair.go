@@ -55,7 +55,7 @@ func (o *opener) mend(e *end) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer giveBack(f)
 	if e.walk.BadHeader || e.pair.Bytes < segment.FileHeaderSize {
 		if _, err := f.WriteAt(segment.FileHeader(), 0); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (o *opener) writeIndex(r rebuilt) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer giveBack(f)
 	b := append(make([]byte, 0, segment.IndexSize(int64(len(r.records)))), segment.IndexHeader()...)
 	for _, record := range r.records {
 		b = record.Append(b)

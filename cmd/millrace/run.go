@@ -89,11 +89,18 @@ func serve(cfg settings.Settings, w *world, log zerolog.Logger) error {
 	}
 	ctx, cancelStop := context.WithTimeout(context.Background(), stopDeadline)
 	defer cancelStop()
-	go func() {
-		<-signals
-		cancelStop()
-	}()
-	if err := n.Stop(ctx); err != nil {
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.Stop(ctx) }()
+	select {
+	case err = <-stopped:
+	case <-ctx.Done():
+		err = fmt.Errorf("the node did not stop within %s and was cut off", stopDeadline)
+	case s := <-signals:
+		err = fmt.Errorf("a second signal (%s) cut off the stop of the node", s)
+	}
+	if err != nil {
+		// Code that was cut off may still use what is open; the end of the process closes it.
+		w.closers = nil
 		return &failure{err: err, hint: "nothing that was committed is lost"}
 	}
 	log.Info().Msg("stopped")

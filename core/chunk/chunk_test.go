@@ -343,7 +343,10 @@ func FuzzRecords(f *testing.F) {
 	f.Add(golden)
 	f.Add(assemble(4, 7, "00000001 61 80 0002 0000000a 0000000a 00000001 62 00000001 63 90 0003 00000100 00000002 beef 00000000"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, _ := chunk.ParseHeader(b)
+		h, err := chunk.ParseHeader(b)
+		if verified := chunk.Verify(b); err != nil && verified == nil {
+			t.Fatalf("verified, but its header does not parse: %v", err)
+		}
 		next, clean := h.ID, true
 		for r, err := range chunk.Records(b) {
 			var packed *chunk.CompressedError
@@ -358,10 +361,9 @@ func FuzzRecords(f *testing.F) {
 				next++
 			}
 		}
-		if clean && next != h.Next() {
-			t.Fatalf("ended at %s, want %s", next, h.Next())
+		if clean && (err != nil || next != h.Next()) {
+			t.Fatalf("ended at %s, want %s; the header: %v", next, h.Next(), err)
 		}
-		_ = chunk.Verify(b)
 	})
 }
 

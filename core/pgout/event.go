@@ -40,7 +40,7 @@ type source struct {
 type draft struct {
 	json   []byte
 	last   int
-	table  string
+	rel    *Relation
 	source source
 }
 
@@ -212,7 +212,7 @@ func (p *pen) appendOmitted(b []byte) []byte {
 
 func (p *pen) finish(b []byte, rel *Relation, src source, now pos.Millis) *draft {
 	b = append(b, `,"source":{"lsn":"`...)
-	b = append(append(b, src.at.LSN.String()...), `","seq":`...)
+	b = append(appendLSN(b, src.at.LSN), `","seq":`...)
 	b = append(appendInt(b, src.at.Seq), `,"last":`...)
 	last := len(b)
 	b = append(append(b, falseText...), `,"txId":`...)
@@ -222,7 +222,7 @@ func (p *pen) finish(b []byte, rel *Relation, src source, now pos.Millis) *draft
 	b = append(appendString(b, rel.Name), `,"snapshot":"`...)
 	b = append(append(b, src.snapshot...), `"},"ts_ms":`...)
 	b = append(appendInt(b, int64(now)), '}')
-	p.draft = draft{json: b, last: last, table: rel.FullName(), source: src}
+	p.draft = draft{json: b, last: last, rel: rel, source: src}
 	return &p.draft
 }
 

@@ -153,3 +153,11 @@ func FuzzString(f *testing.F) {
 		}
 	})
 }
+
+func TestAppendLSN(t *testing.T) {
+	for _, l := range []pos.LSN{0, 1, 0xf, 0x10, 0xffffffff, 1 << 32, 0x1A3000028, 1<<64 - 1} {
+		if got := string(appendLSN(nil, l)); got != l.String() {
+			t.Errorf("%d: %s, want %s", l, got, l)
+		}
+	}
+}

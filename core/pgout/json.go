@@ -1,8 +1,11 @@
 package pgout
 
 import (
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
+
+	"millrace/core/pos"
 )
 
 // Type OIDs whose text is written as a JSON number or boolean. They are built into
@@ -110,6 +113,19 @@ func digits(b []byte) int {
 		n++
 	}
 	return n
+}
+
+// appendLSN appends what LSN.String prints.
+func appendLSN(dst []byte, l pos.LSN) []byte {
+	return appendHex(append(appendHex(dst, uint32(l>>32)), '/'), uint32(l))
+}
+
+func appendHex(dst []byte, n uint32) []byte {
+	digits := max(1, (bits.Len32(n)+3)/4)
+	for i := digits - 1; i >= 0; i-- {
+		dst = append(dst, "0123456789ABCDEF"[n>>(4*i)&15])
+	}
+	return dst
 }
 
 func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }

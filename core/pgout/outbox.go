@@ -46,7 +46,7 @@ func (o *outbox) seal(last bool) {
 	}
 	d := o.held
 	o.held = nil
-	need := len(d.json) + 8 + len(d.table)
+	need := len(d.json) + 8 + len(d.rel.Schema) + 1 + len(d.rel.Name)
 	if cap(o.buf)-len(o.buf) < need {
 		o.buf = make([]byte, 0, max(firstBuffer, need))
 	}
@@ -54,7 +54,7 @@ func (o *outbox) seal(last bool) {
 	o.buf = d.seal(o.buf, last)
 	body := o.buf[from:len(o.buf):len(o.buf)]
 	from = len(o.buf)
-	o.buf = append(o.buf, d.table...)
+	o.buf = append(append(append(o.buf, d.rel.Schema...), '.'), d.rel.Name...)
 	o.batch = append(o.batch, Record{Body: body, Filter: o.buf[from:len(o.buf):len(o.buf)]})
 	o.size += len(body)
 	o.next++

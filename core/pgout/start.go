@@ -156,8 +156,9 @@ func mustReload(cfg Config, s *Survey) string {
 		return fmt.Sprintf("history broke: the server is another one (system id %s, before %s)", s.Server.SystemID, row.SystemID)
 	case row.Timeline != s.Server.Timeline:
 		return fmt.Sprintf("history broke: the server is on timeline %d, before %d", s.Server.Timeline, row.Timeline)
-	case s.Server.Flush < s.tail().LSN:
-		return fmt.Sprintf("history broke: the server's WAL ends at %s, before our last event at %s", s.Server.Flush, s.tail().LSN)
+	// A commit record that begins at the WAL's end is not there.
+	case s.Server.Flush <= s.newest():
+		return fmt.Sprintf("history broke: the server's WAL ends at %s, and the stream holds what happened up to %s", s.Server.Flush, s.newest())
 	}
 	return ""
 }
@@ -183,6 +184,8 @@ func resume(s *Survey) Decision {
 	case s.Log.Next <= row.Event.Offset || tail.Compare(row.Event.Position) < 0:
 		return Decision{Action: ActLoad, Why: "the local log ends before the last confirmed event",
 			Lost: fmt.Sprintf("events beyond %s (next offset %s) up to %s (offset %s)", tail, s.Log.Next, row.Event.Position, row.Event.Offset)}
+	case slot.Confirmed < row.Consistent:
+		return Decision{Action: ActLoad, Why: fmt.Sprintf("history broke: replication slot %q is at %s, before the point %s it was created at", slot.Name, slot.Confirmed, row.Consistent)}
 	case slot.Confirmed > tail.LSN && tail.LSN > row.Event.LSN:
 		return Decision{Action: ActLoad, Why: fmt.Sprintf("replication slot %q was moved to %s by somebody else, past our last event", slot.Name, slot.Confirmed),
 			Lost: fmt.Sprintf("events after %s up to LSN %s", tail, slot.Confirmed)}
@@ -201,6 +204,18 @@ func (s *Survey) tail() Position {
 		return s.Tail.Position
 	}
 	return s.Row.Event.Position
+}
+
+// newest is the newest LSN the stream holds anything of: a table loaded alone may be
+// ahead of the last event.
+func (s *Survey) newest() pos.LSN {
+	newest := s.tail().LSN
+	for _, t := range s.Loaded {
+		if t.of(s.Row) {
+			newest = max(newest, t.Consistent-1)
+		}
+	}
+	return newest
 }
 
 func refuse(why, hint string) Decision { return Decision{Action: ActRefuse, Why: why, Hint: hint} }

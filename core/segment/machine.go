@@ -172,11 +172,12 @@ func New(cfg Config) *Machine {
 
 // Step applies one input and appends to out what must now be done, in order.
 func (m *Machine) Step(in Input, out []Effect) []Effect {
-	if f, ok := in.(*Failed); ok {
-		return m.failed(f, out)
+	if _, failed := in.(*Failed); !failed {
+		m.undo = undoNone
 	}
-	m.undo = undoNone
 	switch in := in.(type) {
+	case *Failed:
+		return m.failed(in, out)
 	case *Found:
 		return m.foundLog(in, out)
 	case *Batch:

@@ -148,6 +148,8 @@ func (d *disk) write(e *segment.Write, in segment.Input) *segment.Failed {
 		size, records = in.Size, in.Records
 	case *segment.Foreign:
 		size, records = in.Header.Size(), in.Header.Records
+	case *segment.Found, *segment.Synced, *segment.Committed, *segment.Failed, *segment.Cut, *segment.Retain, *segment.Tick:
+		d.t.Fatalf("%T makes the machine write %+v", in, e)
 	}
 	failed := d.fails("write")
 	if !failed || rapid.Bool().Draw(d.t, "chunk is on disk") {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -91,6 +92,7 @@ func (w *Walk) Want() (off int64, n int) {
 		return w.off, int(min(walkPiece, w.ref.End()-w.off))
 	case phaseScan:
 		return w.scanned, int(min(walkPiece, w.size-w.scanned))
+	case phaseDone:
 	}
 	return 0, 0
 }
@@ -132,6 +134,7 @@ func (w *Walk) Give(b []byte) (ref ChunkRef, ok bool) {
 		}
 	case phaseScan:
 		w.scan(b, short)
+	case phaseDone:
 	}
 	return ChunkRef{}, false
 }
@@ -161,7 +164,7 @@ func (w *Walk) header(b []byte) (ChunkRef, bool) {
 	if err != nil {
 		w.breakAt(err.Error())
 		// A chunk that is longer than the file was being written; else the search goes on.
-		if w.phase == phaseScan && (err == errLong || len(b) < chunk.HeaderSize) {
+		if w.phase == phaseScan && (errors.Is(err, errLong) || len(b) < chunk.HeaderSize) {
 			w.phase = phaseDone
 		}
 		return ChunkRef{}, false
@@ -174,7 +177,7 @@ func (w *Walk) header(b []byte) (ChunkRef, bool) {
 	return ChunkRef{}, false
 }
 
-var errLong = fmt.Errorf("a chunk is longer than what is left of the file")
+var errLong = errors.New("a chunk is longer than what is left of the file")
 
 func (w *Walk) fits(h chunk.Header) error {
 	switch {

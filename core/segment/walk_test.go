@@ -23,7 +23,10 @@ func build(first pos.Offset, trailer []byte, sizes ...int) ([]byte, []segment.Ch
 			builder.Add([]byte{'r', byte(i)}, nil)
 		}
 		c := builder.Seal(first, pos.Epoch(1+i/3), pos.Millis(i), trailer)
-		h, _ := chunk.ParseHeader(c)
+		h, err := chunk.ParseHeader(c)
+		if err != nil {
+			panic(err)
+		}
 		refs = append(refs, segment.ChunkRef{Header: h, Segment: refs0(refs, first), Position: int64(len(b)), Size: int64(len(c))})
 		b = append(b, c...)
 		first = h.Next()

@@ -5,37 +5,38 @@ package decide
 //sumtype:decl
 type Action interface{ action() }
 
-// Start: start the child and await its init. Answer Started, Ignored or Failed.
+// Start asks to start the child and await its init. Answer Started, Ignored or Failed.
 type Start struct{ ID string }
 
-// Stop: stop this process as its specification says and wait until it has ended. Answer
-// Stopped.
+// Stop asks to stop this process as its specification says and to wait until it has
+// ended. Answer Stopped.
 type Stop struct {
 	ID          string
 	Incarnation uint64
 	Shutdown    Shutdown
 }
 
-// StopAll: stop all of these at the same time. Answer Stopped for each, in any order.
+// StopAll asks to stop all of these at the same time. Answer Stopped for each, in any
+// order.
 type StopAll struct{ Children []Stop }
 
-// RetryLater: give Retry, with the same values, behind every event that waits already.
+// RetryLater asks for Retry, with the same values, behind every event that waits already.
 type RetryLater struct {
 	ID      string
 	Attempt uint64
 }
 
-// Ready: Boot is done, the supervisor is up.
+// Ready says that Boot is done: the supervisor is up.
 type Ready struct{}
 
-// BootFailed: Boot failed on this child. No child runs.
+// BootFailed says that Boot failed on this child. No child runs.
 type BootFailed struct{ ID, Why string }
 
-// Exit: the supervisor gives up and exits with shutdown, for this reason. ShutdownAll is
-// the only event to follow.
+// Exit says that the supervisor gives up and exits with shutdown, for this reason.
+// ShutdownAll is the only event to follow.
 type Exit struct{ Why string }
 
-// Forget: the child's specification is gone.
+// Forget says that the child's specification is gone.
 type Forget struct{ ID string }
 
 // Reply answers the call that began the operation. Incarnation is that of the running child after OK to a start
@@ -51,25 +52,25 @@ type Reply struct {
 type Answer uint8
 
 const (
-	// OK: it was done.
+	// OK means that it was done.
 	OK Answer = iota
-	// OKIgnored: it was started, and its init wanted no process.
+	// OKIgnored means that it was started, and its init wanted no process.
 	OKIgnored
-	// AlreadyStarted: a child of that id has a process, or is about to get one.
+	// AlreadyStarted means that a child of that id has a process, or is about to get one.
 	AlreadyStarted
-	// AlreadyPresent: a child of that id exists and has no process.
+	// AlreadyPresent means that a child of that id exists and has no process.
 	AlreadyPresent
-	// NotFound: there is no such child.
+	// NotFound means that there is no such child.
 	NotFound
-	// StillRunning: the child has a process; terminate it first.
+	// StillRunning means that the child has a process; terminate it first.
 	StillRunning
-	// StillRestarting: the child is about to be started again; terminate it first.
+	// StillRestarting means that the child is about to be started again; terminate it first.
 	StillRestarting
-	// NotSimple: a simple_one_for_one supervisor does not do this.
+	// NotSimple means that a simple_one_for_one supervisor does not do this.
 	NotSimple
-	// StartFailed: its init failed.
+	// StartFailed means that its init failed.
 	StartFailed
-	// BadSpec: the specification is not valid.
+	// BadSpec means that the specification is not valid.
 	BadSpec
 )
 
@@ -86,21 +87,21 @@ type Report struct {
 type ReportKind uint8
 
 const (
-	// ChildStarted: a child came up.
+	// ChildStarted means that a child came up.
 	ChildStarted ReportKind = iota
-	// ChildIgnored: a child's init wanted no process.
+	// ChildIgnored means that a child's init wanted no process.
 	ChildIgnored
-	// ChildFailed: a child's init failed.
+	// ChildFailed means that a child's init failed.
 	ChildFailed
-	// ChildTerminated: a child ended by itself.
+	// ChildTerminated means that a child ended by itself.
 	ChildTerminated
-	// ChildRestarted: a child came up again.
+	// ChildRestarted means that a child came up again.
 	ChildRestarted
-	// StopFault: a child did not stop as it was told to.
+	// StopFault means that a child did not stop as it was told to.
 	StopFault
-	// IntensityReached: the budget is spent.
+	// IntensityReached means that the budget is spent.
 	IntensityReached
-	// SignificantEnded: auto_shutdown ends the supervisor.
+	// SignificantEnded means that auto_shutdown ends the supervisor.
 	SignificantEnded
 )
 

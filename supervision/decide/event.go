@@ -25,8 +25,8 @@ type Failed struct{ ID, Why string }
 // is empty when it stopped as it was told to.
 type Stopped struct{ ID, Fault string }
 
-// Exited: a process ended that was not told to by Stop. One that is not known, because
-// Stop has answered for it, is passed over.
+// Exited says that a process ended that was not told to by Stop. One that is not known,
+// because Stop has answered for it, is passed over.
 type Exited struct {
 	Incarnation uint64
 	Abnormal    bool

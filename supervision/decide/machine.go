@@ -11,15 +11,15 @@ import (
 type State uint8
 
 const (
-	// Undefined: it has a specification and no process.
+	// Undefined children have a specification and no process.
 	Undefined State = iota
-	// Starting: its init runs.
+	// Starting children run their init.
 	Starting
-	// Running: it has a process.
+	// Running children have a process.
 	Running
-	// Stopping: it is being stopped.
+	// Stopping children are being stopped.
 	Stopping
-	// Restarting: its restart failed and will be tried again.
+	// Restarting children could not be restarted, which will be tried again.
 	Restarting
 )
 

@@ -140,6 +140,7 @@ func (e *env) execute(a Action) []Event {
 		}
 	case Reply:
 		e.replies = append(e.replies, a)
+	case Ready, Report: // ask for nothing
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func (e *env) start(a Start) Event {
 	e.starts = append(e.starts, a.ID)
 	switch rapid.SampledFrom([]string{"ok", "ok", "ok", "ok", "ok", "ignore", "fail"}).Draw(e.t, "init") {
 	case "ignore":
-		return Ignored{ID: a.ID}
+		return Ignored(a)
 	case "fail":
 		e.failed = true
 		return Failed{ID: a.ID, Why: "no"}

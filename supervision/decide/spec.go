@@ -56,11 +56,11 @@ func (s Strategy) String() string {
 type AutoShutdown uint8
 
 const (
-	// NeverShutdown: it does not.
+	// NeverShutdown means that it does not.
 	NeverShutdown AutoShutdown = iota
-	// AnySignificant: the end of one of them does.
+	// AnySignificant means that the end of one of them does.
 	AnySignificant
-	// AllSignificant: the end of the last of them does.
+	// AllSignificant means that the end of the last of them does.
 	AllSignificant
 )
 

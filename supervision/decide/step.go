@@ -47,24 +47,18 @@ func (m *Machine) Step(ev Event, now time.Duration, out []Action) []Action {
 }
 
 func (m *Machine) take(ev Event) {
-	switch ev := ev.(type) {
-	case Started:
-		m.started(m.answered(ev, ev.ID, start), ev.Incarnation)
-		return
-	case Ignored:
-		m.ignored(m.answered(ev, ev.ID, start))
-		return
-	case Failed:
-		m.failed(m.answered(ev, ev.ID, start), ev.Why)
-		return
-	case Stopped:
-		m.stopped(ev)
-		return
-	}
-	if m.state.awaiting.do != nothing {
+	if m.state.awaiting.do != nothing && !isAnswer(ev) {
 		panic(fmt.Sprintf("decide: %T while an action awaits its answer", ev))
 	}
 	switch ev := ev.(type) {
+	case Started:
+		m.started(m.answered(ev, ev.ID, start), ev.Incarnation)
+	case Ignored:
+		m.ignored(m.answered(ev, ev.ID, start))
+	case Failed:
+		m.failed(m.answered(ev, ev.ID, start), ev.Why)
+	case Stopped:
+		m.stopped(ev)
 	case Boot:
 		m.boot()
 	case Exited:
@@ -84,6 +78,16 @@ func (m *Machine) take(ev Event) {
 	default:
 		panic(fmt.Sprintf("decide: unknown event %T", ev))
 	}
+}
+
+// isAnswer tells the events that answer an action from those that come between actions.
+func isAnswer(ev Event) bool {
+	switch ev.(type) {
+	case Started, Ignored, Failed, Stopped:
+		return true
+	case Boot, Exited, Retry, StartChild, TerminateChild, RestartChild, DeleteChild, ShutdownAll:
+	}
+	return false
 }
 
 // answered takes the step that this event answers.
@@ -123,6 +127,7 @@ func (m *Machine) advance() {
 			}
 		case say:
 			m.emit(s.action)
+		case nothing: // stands in no plan
 		}
 	}
 	if m.state.awaiting.do == nothing {
@@ -207,6 +212,7 @@ func (m *Machine) failed(s step, why string) {
 		c.attempt++
 		m.state.plan = nil
 		m.emit(RetryLater{ID: c.spec.ID, Attempt: c.attempt})
+	case byShutdown: // starts nothing
 	}
 }
 
@@ -264,6 +270,7 @@ func (m *Machine) significanceSpent() bool {
 		return !slices.ContainsFunc(m.state.children, func(c *child) bool {
 			return c.spec.Significant && c.state != Undefined
 		})
+	case NeverShutdown:
 	}
 	return false
 }
@@ -283,8 +290,10 @@ func (m *Machine) restart(c *child) {
 		m.exit(fmt.Sprintf("more than %d restarts in %v, the last of child %s", m.flags.Intensity, m.flags.Period, c.spec.ID))
 		return
 	}
-	group := []*child{c}
+	var group []*child
 	switch m.flags.Strategy {
+	case OneForOne, SimpleOneForOne:
+		group = []*child{c}
 	case RestForOne:
 		group = m.state.children[m.index(c):]
 	case OneForAll:

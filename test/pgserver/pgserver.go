@@ -173,12 +173,11 @@ func (s *Server) run(name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.runAs, Setsid: true}
-	if err := cmd.Run(); err != nil {
+	if err := errors.Join(cmd.Run(), out.Close()); err != nil {
 		said, readErr := os.ReadFile(out.Name())
 		return errors.Join(fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, bytes.TrimSpace(said)), readErr)
 	}
@@ -207,6 +206,5 @@ func freePort() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

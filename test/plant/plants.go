@@ -7,7 +7,7 @@ var Plants = []Plant{
 		Seed: 3,
 		Edits: []Edit{{
 			File: "actors/writer/files.go",
-			Old:  "f.err = f.File.Sync()",
+			Old:  "f.err = f.Sync()",
 			New:  "f.err = nil",
 		}},
 	},

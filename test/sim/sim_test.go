@@ -7,7 +7,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed to run")
-	seeds     = flag.Uint64("seeds", 20, "how many seeds to run")
+	seeds     = flag.Uint64("seeds", 200, "how many seeds to run")
 )
 
 // TestSeeds runs the simulation; see the package comment for how to repeat a failure.

@@ -38,13 +38,6 @@ func (s *strike) stop() {
 	s.die()
 }
 
-// calm ends the faults: from now on the world works.
-func (s *strike) calm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults, s.left = false, -1
-}
-
 func (s *strike) die() {
 	if s.dead {
 		return

@@ -84,9 +84,21 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.meta.Fault = w.hook(func(s *strike) func(op, what string) error {
 		return s.before("meta", 0.02, port.Unavailable)
 	})
-	w.meta.After = w.hook(func(s *strike) func(op, what string) error { return s.after("meta", 0) })
-	w.source.db.Fault = w.hook(func(s *strike) func(op, what string) error { return s.before("postgres", 0) })
-	w.source.db.After = w.hook(func(s *strike) func(op, what string) error { return s.after("postgres", 0) })
+	w.meta.After = w.hook(func(s *strike) func(op, what string) error {
+		return s.after("meta", 0.01, port.UnknownOutcome)
+	})
+	w.source.db.Fault = w.hook(func(s *strike) func(op, what string) error {
+		return s.before("postgres", 0.01, port.Unavailable)
+	})
+	w.source.db.After = w.hook(func(s *strike) func(op, what string) error {
+		return func(op, what string) error {
+			if op == "receive" || op == "next" {
+				// What these return is gone with their error, and no server does that.
+				return s.after("postgres", 0)(op, what)
+			}
+			return s.after("postgres", 0.01, port.Unavailable)(op, what)
+		}
+	})
 	return w
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"millrace/actors/port"
 	"millrace/core/pos"
@@ -64,7 +65,7 @@ func Open(path string, kind Kind, initialise func(*bbolt.Tx) error) (*File, erro
 
 func open(path string) (*bbolt.DB, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoStatistics: true})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s is open in another program: close that one first", path)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package datadir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -79,7 +80,10 @@ func (d *Dir) take() error {
 // holder is the pid in the lock file; 0 if there is none (yet).
 func (d *Dir) holder() int {
 	b := make([]byte, 32)
-	n, _ := d.lock.ReadAt(b, 0) // a short read is the normal case; what can't be read names nobody
+	n, err := d.lock.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0
+	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	if err != nil {
 		return 0

@@ -78,7 +78,7 @@ type deadly struct{ io.ReadSeeker }
 
 func (d deadly) Read(p []byte) (int, error) {
 	n, err := d.ReadSeeker.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("survived SIGKILL"))
 	}
 	return n, err

@@ -85,7 +85,7 @@ func (s *Store) isEmpty(dir string) bool {
 		return false
 	}
 	_, err = f.ReadDir(1)
-	return f.Close() == nil && err == io.EOF
+	return f.Close() == nil && errors.Is(err, io.EOF)
 }
 
 // prune removes a folder that is empty; false if it could not, which harms nobody. The

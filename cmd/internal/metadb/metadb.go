@@ -100,8 +100,7 @@ func metaError(op, what string, err error) error {
 	if commit, ok := errors.AsType[*boltfile.CommitError](err); ok {
 		class = commit.Class()
 	}
-	switch class {
-	case port.Timeout, port.Unclassified:
+	if class == port.Timeout || class == port.Unclassified {
 		// The context ended before the transaction, or bbolt could not serve.
 		class = port.Unavailable
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"millrace/actors/port"
 	"millrace/cmd/internal/boltfile"
@@ -120,7 +121,7 @@ func TestFailuresAreClassed(t *testing.T) {
 		&boltfile.CommitError{Err: syscall.EIO}:                port.Unavailable,
 		&boltfile.CommitError{Unknown: true, Err: syscall.EIO}: port.UnknownOutcome,
 		context.DeadlineExceeded:                               port.Unavailable,
-		bbolt.ErrDatabaseNotOpen:                               port.Unavailable,
+		bolterrors.ErrDatabaseNotOpen:                          port.Unavailable,
 		port.Conflict:                                          port.Conflict,
 	} {
 		if got := port.ClassOf(metaError("op", "", err)); got != want {

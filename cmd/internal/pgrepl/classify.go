@@ -74,8 +74,9 @@ func (d *Database) refine(out *port.PostgresError, pg *pgconn.PgError) {
 	case pg.Code == "55006":
 		out.Class = pgout.SlotInUse
 		if m := activePID.FindStringSubmatch(pg.Message); m != nil {
-			// The pattern holds digits only; a number out of range stays 0, not known.
-			out.PID, _ = strconv.Atoi(m[1])
+			if pid, err := strconv.Atoi(m[1]); err == nil { // else it is not known
+				out.PID = pid
+			}
 		}
 	case pg.Code == "55000" && has("wal_level"):
 		out.Class, out.Hint = pgout.Misconfigured, "run ALTER SYSTEM SET wal_level = 'logical' and restart PostgreSQL"

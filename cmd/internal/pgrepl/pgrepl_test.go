@@ -120,6 +120,7 @@ func firstInsert(t *testing.T, d *Database, slot string, snap port.Snapshot) (pg
 				rel = m
 			case *pgout.Insert:
 				return m.New, rel
+			case *pgout.Begin, *pgout.Commit, *pgout.Origin, *pgout.TypeName, *pgout.Logical, *pgout.Update, *pgout.Delete, *pgout.Truncate, *pgout.Table:
 			}
 		}
 	}
@@ -229,8 +230,9 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 
 	s.exec(`BEGIN; SELECT pg_current_xact_id()`)
 	_, err = as("blind").CreateSlot(t.Context(), "s3", "pub", false)
-	if e := refused(t, err, pgout.Unavailable, "end the transactions"); !strings.Contains(e.Error(), "pid "+s.exec("SELECT pg_backend_pid()")) {
-		t.Errorf("does not name the pid: %v", e)
+	refused(t, err, pgout.Unavailable, "end the transactions")
+	if !strings.Contains(err.Error(), "pid "+s.exec("SELECT pg_backend_pid()")) {
+		t.Errorf("does not name the pid: %v", err)
 	}
 	s.exec(`COMMIT`)
 	d, err := Open("postgres://u:s3cret@127.0.0.1:1/db?connect_timeout=1", Options{})
@@ -244,7 +246,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func refused(t *testing.T, err error, class pgout.Class, hint string) *port.PostgresError {
+func refused(t *testing.T, err error, class pgout.Class, hint string) {
 	t.Helper()
 	e, ok := errors.AsType[*port.PostgresError](err)
 	if !ok || e.Class != class || !strings.Contains(e.Hint, hint) {
@@ -253,7 +255,6 @@ func refused(t *testing.T, err error, class pgout.Class, hint string) *port.Post
 	if strings.Contains(e.Error()+e.Hint, "s3cret") {
 		t.Fatalf("a secret in %v", e)
 	}
-	return e
 }
 
 // A consumer that is busy for longer than wal_sender_timeout (1 s here), with more to
@@ -283,8 +284,12 @@ func TestABusyConsumerIsNotCutOff(t *testing.T) {
 		if busy != nil {
 			<-busy
 			busy = nil
-			if st := repl.(*stream); st.bytes > 2*(64<<10) {
-				t.Fatalf("read %d bytes ahead", st.bytes)
+			st := repl.(*stream)
+			st.mu.Lock()
+			ahead := st.bytes
+			st.mu.Unlock()
+			if ahead > 2*(64<<10) {
+				t.Fatalf("read %d bytes ahead", ahead)
 			}
 		}
 		for _, w := range batch {

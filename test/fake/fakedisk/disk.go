@@ -2,6 +2,7 @@ package fakedisk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -72,8 +73,8 @@ func (d *Disk) locked(f func() error) error {
 
 // diskError gives err the shape the port demands. What already has it stays.
 func diskError(op, what string, err error) error {
-	if e, ok := err.(*port.DiskError); ok {
-		return e
+	if _, ok := errors.AsType[*port.DiskError](err); ok {
+		return err
 	}
 	return &port.DiskError{Op: op, Name: what, Class: port.ClassOf(err), Err: err}
 }

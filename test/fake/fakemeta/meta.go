@@ -2,6 +2,7 @@ package fakemeta
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -103,8 +104,8 @@ func (m *Meta) locked(f func() error) error {
 
 // metaError gives err the shape the port demands; other is the class of what has none.
 func metaError(op, what string, err error, other port.Class) error {
-	if e, ok := err.(*port.MetadataError); ok {
-		return e
+	if _, ok := errors.AsType[*port.MetadataError](err); ok {
+		return err
 	}
 	class := port.ClassOf(err)
 	if class == port.Unclassified {

@@ -283,5 +283,6 @@ func (db *DB) apply(c *change) {
 		for key, row := range t.rows {
 			t.rows[key] = append(slices.Clone(row), pgout.Value{Kind: pgout.Null})
 		}
+	case pgout.OpRead, pgout.OpMessage: // a capture's, not a client's
 	}
 }

@@ -2,6 +2,7 @@ package fakepg
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"millrace/actors/port"
@@ -155,8 +156,11 @@ func message(c *change, oids []uint32) pgout.Message {
 		return &pgout.Update{Relation: oids[0], OldKind: kind, Old: old, New: c.sent}
 	case pgout.OpDelete:
 		return &pgout.Delete{Relation: oids[0], OldKind: kind, Old: old}
+	case pgout.OpTruncate:
+		return &pgout.Truncate{Relations: oids}
+	case pgout.OpRead, pgout.OpMessage: // a capture's, not a client's
 	}
-	return &pgout.Truncate{Relations: oids}
+	panic(fmt.Sprintf("pgoutput has no message for %q", c.op))
 }
 
 // keyOnly has NULL in all but the key columns, as the real server does.

@@ -28,11 +28,17 @@ func (db *DB) Crash() {
 }
 
 // Rewind puts the server back to an LSN, as restoring an older copy of its disk does:
-// the system identifier stays, slots stay but for what they had confirmed beyond.
+// the system identifier stays, slots stay but for what they had confirmed beyond. WAL
+// ends between two records, the last one before to.
 func (db *DB) Rewind(to pos.LSN) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.breakAll("the server was restored")
+	for _, r := range db.wal {
+		if r.final < to && to < r.end {
+			to = r.final
+		}
+	}
 	db.rewind(to)
 	for _, s := range db.slots {
 		s.confirmed = min(s.confirmed, to)

@@ -2,6 +2,7 @@ package fakestate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,8 +78,8 @@ func (s *State) locked(f func() error) error {
 
 // stateError gives err the shape the port demands; other is the class of what has none.
 func stateError(op, what string, err error, other port.Class) error {
-	if e, ok := err.(*port.DiskError); ok {
-		return e
+	if _, ok := errors.AsType[*port.DiskError](err); ok {
+		return err
 	}
 	class := port.ClassOf(err)
 	if class == port.Unclassified {

@@ -3,6 +3,7 @@ package fakestore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -121,8 +122,8 @@ func (s *Store) locked(f func() error) error {
 
 // storeError gives err the shape the port demands; other is the class of what has none.
 func storeError(op, key string, err error, other port.Class) error {
-	if e, ok := err.(*port.StoreError); ok {
-		return e
+	if _, ok := errors.AsType[*port.StoreError](err); ok {
+		return err
 	}
 	class := port.ClassOf(err)
 	if class == port.Unclassified {

@@ -90,14 +90,21 @@ func (f *Fold) change(t *foldTable, name string, e *pgout.Event) error {
 			return fmt.Errorf("a loaded row outside a load")
 		}
 		return f.put(t, name, e.After, nil)
+	case pgout.OpCreate, pgout.OpUpdate, pgout.OpDelete:
+		if t.loading {
+			return fmt.Errorf("a change inside the load of its table")
+		}
+		return f.write(t, name, e)
 	}
-	if t.loading {
-		return fmt.Errorf("a change inside the load of its table")
-	}
-	switch e.Op {
-	case pgout.OpCreate:
+	return fmt.Errorf("op %q", e.Op)
+}
+
+// write does what one row's change says.
+func (f *Fold) write(t *foldTable, name string, e *pgout.Event) error {
+	if e.Op == pgout.OpCreate {
 		return f.put(t, name, e.After, nil)
-	case pgout.OpDelete:
+	}
+	if e.Op == pgout.OpDelete {
 		_, err := f.take(t, name, e.Before)
 		return err
 	}

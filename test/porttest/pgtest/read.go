@@ -122,7 +122,7 @@ func (r *reader) take(m pgout.Message) {
 		text = fmt.Sprintf("-%c%s", m.OldKind, m.Old[0].Text)
 	case *pgout.Truncate:
 		text = fmt.Sprintf("truncate %d", len(m.Relations))
-	default:
+	case *pgout.Begin, *pgout.Origin, *pgout.TypeName, *pgout.Logical, *pgout.Table:
 		r.s.Fatalf("message %T", m)
 	}
 	r.open.text += " " + text

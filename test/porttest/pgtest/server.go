@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -60,14 +61,14 @@ func (s *suite) must(err error) {
 	}
 }
 
-// refused wants an error of a class.
-func (s *suite) refused(err error, class pgout.Class) *port.PostgresError {
+// refused wants an error of a class, and returns the backend it names.
+func (s *suite) refused(err error, class pgout.Class) (pid int) {
 	s.Helper()
-	e, ok := err.(*port.PostgresError)
+	e, ok := errors.AsType[*port.PostgresError](err)
 	if !ok || e.Class != class {
 		s.Fatalf("got %v, want class %s", err, class)
 	}
-	return e
+	return e.PID
 }
 
 // create makes the slot and returns its consistent point; the snapshot is closed.
@@ -89,7 +90,7 @@ func (s *suite) stream(at pos.LSN) port.Replication {
 			s.Cleanup(repl.Close)
 			return repl
 		}
-		if e, ok := err.(*port.PostgresError); !ok || e.Class != pgout.SlotInUse {
+		if e, ok := errors.AsType[*port.PostgresError](err); !ok || e.Class != pgout.SlotInUse {
 			break
 		}
 		<-time.After(50 * time.Millisecond)

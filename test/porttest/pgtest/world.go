@@ -162,7 +162,8 @@ func (w *World) step(in pgout.Input) {
 			if w.repl != nil {
 				w.confirm(e.LSN)
 			}
-		default:
+		case *pgout.Look, *pgout.SaveRow, *pgout.SaveTables, *pgout.DropSlots, *pgout.EndBackend, *pgout.CreateSlot,
+			*pgout.Load, *pgout.StartStream, *pgout.Receive, *pgout.Inspect, *pgout.Append:
 			w.todo = append(w.todo, e)
 		}
 	}
@@ -254,6 +255,7 @@ func gen(e pgout.Effect) uint64 {
 		return e.Gen
 	case *pgout.Append:
 		return e.Gen
+	case *pgout.CloseAll, *pgout.CloseSnapshot, *pgout.Confirm, *pgout.Timer, *pgout.Warn, *pgout.WatchSync: // never in todo
 	}
 	panic(fmt.Sprintf("%T has no generation", e))
 }
@@ -315,6 +317,7 @@ func (w *World) perform(ctx context.Context, e pgout.Effect, at pgout.At) (pgout
 		return &pgout.Inspected{At: at, Server: s}, err
 	case *pgout.Append:
 		return w.append(e, at), nil
+	case *pgout.CloseAll, *pgout.CloseSnapshot, *pgout.Confirm, *pgout.Timer, *pgout.Warn, *pgout.WatchSync: // never in todo
 	}
 	return nil, fmt.Errorf("no such effect: %T", e)
 }

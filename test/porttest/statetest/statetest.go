@@ -74,8 +74,9 @@ func identity(t *testing.T, s port.NodeState) {
 	if again != id {
 		t.Errorf("identity asked again %+v, first %+v", again, id)
 	}
-	if s.BootID() == "" || s.BootID() != s.BootID() {
-		t.Errorf("boot id %q", s.BootID())
+	boot := s.BootID()
+	if asked := s.BootID(); boot == "" || asked != boot {
+		t.Errorf("boot id asked again %q, first %q", asked, boot)
 	}
 }
 

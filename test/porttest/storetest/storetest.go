@@ -162,7 +162,7 @@ var errBody = errors.New("segment was trimmed")
 
 func (f failing) Read(p []byte) (int, error) {
 	n, err := f.ReadSeeker.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = errBody
 	}
 	return n, err

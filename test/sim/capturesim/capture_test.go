@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -20,18 +21,22 @@ var columns = []pgout.Column{{Name: "id", Type: 20, Mod: -1}, {Name: "text", Typ
 // world is a machine and its server.
 type world struct {
 	*pgtest.World
-	DB *fakepg.DB
+	DB   *fakepg.DB
+	born pos.LSN // where the tables and the publication have been made
+	// alone: tables were published later. Their load shows the server at an LSN ahead of
+	// the stream, and nothing tells a server that was put back in between and went on.
+	alone bool
 }
 
 // newWorld has the tables a (key), b (full) and c, which is published later.
 func newWorld() *world {
 	db := fakepg.New()
-	db.Batch, db.LockTimeout = 4, 1
+	db.Batch, db.LockTimeout, db.KeepaliveEvery = 4, 1, time.Microsecond
 	db.CreateTable("a", pgout.IdentityDefault, 1, columns...)
 	db.CreateTable("b", pgout.IdentityFull, 1, columns...)
 	db.CreateTable("c", pgout.IdentityDefault, 1, columns...)
 	db.CreatePublication("pub", "a", "b")
-	return &world{DB: db, World: &pgtest.World{Postgres: db, Now: 1_000_000, Tables: map[string]pgout.TableRow{}, Config: pgout.Config{Name: "app", Stream: "__app_1", Slot: "millrace",
+	return &world{DB: db, born: db.Flushed(), World: &pgtest.World{Postgres: db, Now: 1_000_000, Patience: time.Second, Tables: map[string]pgout.TableRow{}, Config: pgout.Config{Name: "app", Stream: "__app_1", Slot: "millrace",
 		Publication: "pub", BatchRecords: 3, ConfirmEvery: 50_000_000, InspectEvery: 400_000_000}}}
 }
 
@@ -215,7 +220,7 @@ func step(t *rapid.T, w *world, app *client, reasons map[string]bool, published 
 	case n == 36:
 		rare(t, w, app, reasons)
 	case n == 37 && !*published:
-		*published = true
+		*published, w.alone = true, true
 		w.DB.Publish("pub", "c")
 	case n == 38:
 		w.DB.Noise(100)
@@ -224,7 +229,7 @@ func step(t *rapid.T, w *world, app *client, reasons map[string]bool, published 
 
 // rare are the disasters.
 func rare(t *rapid.T, w *world, app *client, reasons map[string]bool) {
-	switch rapid.IntRange(0, 6).Draw(t, "disaster") {
+	switch rapid.IntRange(0, 7).Draw(t, "disaster") {
 	case 0:
 		w.DB.LoseSlot("millrace")
 		reasons[`replication slot "millrace" is lost`] = true
@@ -245,6 +250,16 @@ func rare(t *rapid.T, w *world, app *client, reasons map[string]bool) {
 		app.forget()
 		reasons["history broke"] = true
 	case 6:
+		// Between a look at the server and the start of the stream nothing would tell.
+		if w.alone || w.Status().State != "streaming" {
+			return
+		}
+		back := pos.LSN(rapid.IntRange(0, 400).Draw(t, "back"))
+		w.DB.Rewind(max(w.born, w.DB.Flushed()-back))
+		app.forget()
+		reasons["history broke"] = true
+	case 7:
+		w.alone = true
 		w.DB.Unpublish("pub", "b")
 		w.DB.Publish("pub", "b")
 	}

@@ -2,6 +2,7 @@ package capturesim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -151,7 +152,7 @@ func (b *bench) records() [][]byte {
 	var all [][]byte
 	for {
 		_, body, err := cur.Read(nil)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {
