@@ -325,7 +325,7 @@ func TestCrashingRestarts(t *testing.T) {
 	}
 }
 
-// What crashes in its own shell takes its children along.
+// A supervisor that is killed takes all below it along, and its parent starts it anew.
 func TestKilledSupervisorLeavesNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		inner := supervision.Child{ID: "inner", Kind: supervision.Supervisor, Shutdown: supervision.Infinity,

@@ -5,10 +5,12 @@ import "millrace/core/pos"
 // Input is what may happen to a capture.
 //
 //sumtype:decl
-type Input interface{ at() At }
+type Input interface {
+	at() At
+	answers() bool // an effect; an answer to one of an earlier attempt is dropped
+}
 
-// At stands in every input: when it is, and the Gen of the effect it answers. An
-// answer to an effect of an earlier attempt is dropped.
+// At stands in every input: when it is, and the Gen of the effect it answers.
 type At struct {
 	Gen uint64
 	Now pos.Millis
@@ -16,13 +18,13 @@ type At struct {
 
 func (a At) at() At { return a }
 
-// Up: the stream's writer runs. Answers nothing; Gen is ignored.
+// Up says that the stream's writer runs. Gen is ignored.
 type Up struct{ At }
 
-// Down: the stream's writer ended. Gen is ignored.
+// Down says that the stream's writer ended. Gen is ignored.
 type Down struct{ At }
 
-// Tick: the time set by Timer has come. Gen is ignored.
+// Tick says that the time set by Timer has come. Gen is ignored.
 type Tick struct{ At }
 
 // Surveyed answers Look.
@@ -134,3 +136,21 @@ var classNames = [...]string{"unavailable", "denied", "misconfigured", "slot in 
 
 // String is the class in lower case words.
 func (c Class) String() string { return classNames[c] }
+
+func (*Up) answers() bool          { return false }
+func (*Down) answers() bool        { return false }
+func (*Tick) answers() bool        { return false }
+func (*Surveyed) answers() bool    { return true }
+func (*RowSaved) answers() bool    { return true }
+func (*SlotDropped) answers() bool { return true }
+func (*Freed) answers() bool       { return true }
+func (*SlotCreated) answers() bool { return true }
+func (*Rows) answers() bool        { return true }
+func (*TablesSaved) answers() bool { return true }
+func (*Started) answers() bool     { return true }
+func (*Received) answers() bool    { return true }
+func (*Appended) answers() bool    { return true }
+func (*Refused) answers() bool     { return true }
+func (*Synced) answers() bool      { return true }
+func (*Inspected) answers() bool   { return true }
+func (*Failed) answers() bool      { return true }

@@ -100,17 +100,8 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	m.out = out
 	at := in.at()
 	m.now = max(m.now, at.Now)
-	switch in := in.(type) {
-	case *Up:
-		m.begin()
-	case *Down:
-		m.halt(stDown)
-	case *Tick:
-		m.timerAt = 0
-	default:
-		if at.Gen == m.gen {
-			m.answer(in)
-		}
+	if at.Gen == m.gen || !in.answers() {
+		m.take(in)
 	}
 	m.pump()
 	m.setTimer()
@@ -139,9 +130,15 @@ func (m *Machine) begin() {
 	m.trouble.clear()
 }
 
-// answer takes what an effect of this attempt brought.
-func (m *Machine) answer(in Input) {
+// take takes what happened, or what an effect of this attempt brought.
+func (m *Machine) take(in Input) {
 	switch in := in.(type) {
+	case *Up:
+		m.begin()
+	case *Down:
+		m.halt(stDown)
+	case *Tick:
+		m.timerAt = 0
 	case *Surveyed:
 		m.surveyed(&in.Survey)
 	case *Freed:
@@ -238,6 +235,7 @@ func (m *Machine) rowSaved(row Row) {
 	case stSubSaveEvent:
 		m.confirm.stored = row.Event
 		m.enter(stSubSaveTables)
+	default: // saves no row
 	}
 }
 
@@ -286,6 +284,7 @@ func (m *Machine) pumpStage() {
 		m.emit(&SaveTables{Gen: m.gen, Rows: m.load.tableRows(m.cfg.Name, &m.row)})
 	case stStart:
 		m.emit(&StartStream{Gen: m.gen, At: m.log.last.LSN})
+	default: // waits, or goes on with every input
 	}
 }
 
@@ -301,6 +300,7 @@ func (m *Machine) announced() Row {
 		r.Phase, r.Consistent = PhaseLoading, m.load.consistent
 	case stSaveStreaming, stSubSaveEvent:
 		r.Phase, r.Event = PhaseStreaming, m.log.last
+	default: // saves no row
 	}
 	return r
 }

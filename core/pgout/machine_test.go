@@ -83,6 +83,7 @@ func describe(t *testing.T, e Effect) string {
 		return fmt.Sprintf("EndBackend %d", e.PID)
 	case *Warn:
 		return fmt.Sprintf("Warn error=%v %s", e.Error, e.Text)
+	case *Look, *Receive, *Inspect, *CloseSnapshot, *CloseAll: // their name says it all
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", e), "*pgout.")
 }

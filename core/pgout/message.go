@@ -6,7 +6,8 @@ import (
 	"millrace/core/pos"
 )
 
-// Message is one pgoutput message.
+// Message is one pgoutput message. A *Table is one as well, by its Relation: no decoder
+// returns it.
 //
 //sumtype:decl
 type Message interface{ message() }
@@ -130,6 +131,8 @@ func Encode(dst []byte, m Message) []byte {
 	case *Logical:
 		return m.encode(dst)
 	case *Relation:
+		return m.encode(dst)
+	case *Table:
 		return m.encode(dst)
 	case *Insert:
 		return m.encode(dst)

@@ -67,7 +67,7 @@ func (m *Machine) Status(now pos.Millis) Status {
 		Publication: m.cfg.Publication, Confirmed: lsnText(m.confirm.confirmed), Received: lsnText(m.stream.received), Retained: -1,
 		Events: m.counters.Events, Commits: m.counters.Commits, Losses: m.counters.Losses, InFlight: int64(m.log.flight + m.log.size), Warnings: m.warnings()}
 	if !m.log.last.IsZero() {
-		s.Event = m.log.last.Position.String()
+		s.Event = m.log.last.String()
 	}
 	if slot := m.server.Slot; slot != nil && slot.Restart != 0 && m.server.Flush >= slot.Restart {
 		s.Retained = int64(m.server.Flush - slot.Restart)
@@ -101,8 +101,9 @@ func (m *Machine) state() string {
 		return "loading"
 	case stStream, stSubCreate, stSubLoad, stSubDrain, stSubSaveEvent, stSubSaveTables:
 		return "streaming"
+	default:
+		return "starting"
 	}
-	return "starting"
 }
 
 func (m *Machine) warnings() []Warning {

@@ -122,7 +122,7 @@ func (m *Machine) inTransaction(msg Message) error {
 				return err
 			}
 		}
-	case *Origin, *TypeName, *Logical:
+	case *Origin, *TypeName, *Logical, *Table:
 		// They tell nothing that a record holds.
 	}
 	return nil

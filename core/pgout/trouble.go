@@ -85,6 +85,8 @@ func (m *Machine) failed(in *Failed) {
 			m.subFailed(f)
 			return
 		}
+	case *Look, *DropSlots, *EndBackend, *SaveTables, *Receive, *WatchSync:
+	case *CloseSnapshot, *CloseAll, *Confirm, *Timer, *Warn: // are not answered
 	}
 	m.fail(f)
 }
@@ -119,6 +121,7 @@ func (m *Machine) setTimer() {
 			sooner(m.tables.retryAt)
 		}
 		sooner(m.confirm.dueAt(m))
+	default: // goes on with an answer, not with time
 	}
 	if due != 0 && due != m.timerAt {
 		m.timerAt = due
