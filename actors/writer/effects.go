@@ -52,7 +52,7 @@ func (w *writer) do(c *actors.Context, e segment.Effect) *segment.Failed {
 			return &segment.Failed{Op: op, Why: err.Error()}
 		}
 	case *segment.Write:
-		w.touched = time.Now()
+		w.touched, w.wrote = time.Now(), true
 		if err := w.files.write(e, w.chunk); err != nil {
 			return &segment.Failed{Op: segment.OpWrite, Why: err.Error()}
 		}

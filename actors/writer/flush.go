@@ -69,6 +69,7 @@ func (w *writer) rest(c *actors.Context) {
 // release frees what only a log that is written needs.
 func (w *writer) release() {
 	w.files.close()
+	w.wrote = false
 	w.builder.Release()
 	w.chunk, w.effects = nil, nil
 }

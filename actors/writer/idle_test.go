@@ -47,6 +47,9 @@ func TestAnIdleLogHoldsNoFile(t *testing.T) {
 			return nil
 		}
 		w.start()
+		if opened.Load() == 0 || opened.Load() != closed.Load() {
+			t.Errorf("a log that nobody wrote yet: %d files opened, %d closed", opened.Load(), closed.Load())
+		}
 		w.append("1")
 		pass(3 * time.Minute)
 		if opened.Load() == 0 || opened.Load() != closed.Load() {

@@ -36,6 +36,7 @@ type writer struct {
 	flushing bool // a flush message is on its way
 	stopping bool // in Terminate: syncs are done at once
 	touched  time.Time
+	wrote    bool // a chunk, since the files were last given back
 	ending   *actors.Reason
 
 	tick    *actors.Timer
@@ -160,10 +161,19 @@ func (w *writer) after(c *actors.Context) {
 		w.tickAt = at
 		w.tick = c.After(max(0, at.Sub(now())), tick{})
 	}
+	if w.files.open != nil && w.unwritten() {
+		w.release()
+	}
 	if w.idle == nil && (w.files.open != nil || w.mark.unclean()) {
 		w.idle = c.After(w.cfg.IdleAfter, idle{})
 	}
 	w.show(c)
+}
+
+// unwritten reports whether nothing was, or is about to be, written since the files were
+// last given back: a log that only made its first segment needs none of them.
+func (w *writer) unwritten() bool {
+	return !w.wrote && w.syncing == nil && len(w.queue.waiting) == 0
 }
 
 // show publishes the status if it has changed.

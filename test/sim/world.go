@@ -55,11 +55,11 @@ type world struct {
 
 // Tally counts what a run did, so that a test can demand that its paths were taken.
 type Tally struct {
-	Lives, PowerLosses, Kills       int
-	Events, Commits, Loads          int
-	Objects, Followed, RemoteBytes  int
-	Trimmed, PostgresCrashes, Moved int
-	Effects                         map[string]int
+	Lives, PowerLosses, Kills      int
+	Events, Commits, Loads         int
+	Objects, Followed, RemoteBytes int
+	Trimmed, PostgresCrashes       int
+	Effects                        map[string]int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
