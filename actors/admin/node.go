@@ -87,11 +87,16 @@ type StreamStatus struct {
 	State string `json:"state"`
 	Why   string `json:"why,omitempty"` // why it is not running
 
-	First pos.Offset `json:"first"` // oldest offset that can be read, over both tiers
+	First pos.Offset `json:"first"` // oldest offset that can be read, over both tiers; -1 also while that is not known
 	Next  pos.Offset `json:"next"`  // next offset to be committed
 
 	LocalFirst pos.Offset `json:"local_first"`
 	LocalBytes int64      `json:"local_bytes"`
+
+	// RemoteState says whether the three below tell what the object store holds. RemoteWhy
+	// says why not, otherwise it is empty.
+	RemoteState RemoteState `json:"remote_state"`
+	RemoteWhy   string      `json:"remote_why,omitempty"`
 
 	RemoteFirst pos.Offset `json:"remote_first"`
 	SeamNext    pos.Offset `json:"seam_next"` // everything from RemoteFirst up to here is durable in the store, but for gaps
@@ -102,6 +107,16 @@ type StreamStatus struct {
 	Tiering any `json:"tiering,omitempty"`
 	Capture any `json:"capture,omitempty"`
 }
+
+// RemoteState says what is known of a stream in the object store.
+type RemoteState string
+
+// The states.
+const (
+	RemoteKnown    RemoteState = "known"
+	RemoteUnknown  RemoteState = "unknown"  // it may hold more than is shown
+	RemoteDisabled RemoteState = "disabled" // tiering is off on this node
+)
 
 // Class says what kind of refusal an Error is.
 type Class uint8

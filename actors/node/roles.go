@@ -82,7 +82,7 @@ func (n *Node) newReader(arg any) actors.Process {
 	return reader.New(reader.Config{
 		Stream: s.stream, Spec: s.spec, Prefix: n.cfg.Store.Prefix,
 		Hooks: n.hooks, Disk: n.ports.Disk, Store: n.ports.Store, Manifests: n.manifests, Metadata: n.ports.Metadata,
-		Tiering: func() bool { return n.cfg.Tiering.Enabled }, Budget: n.budget,
+		Tiering: func() bool { return n.cfg.Tiering.Enabled }, Why: func() string { return n.remoteWhy(s.stream) }, Budget: n.budget,
 		Metrics: n.ports.Metrics, Log: n.logger(idReader),
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/segment"
+	"millrace/core/upload"
 	"millrace/registry"
 	"millrace/supervision"
 )
@@ -32,8 +33,8 @@ const (
 // Tree implements admin.Node.
 func (n *Node) Tree() supervision.Node { return supervision.Tree(n.root.Load()) }
 
-// Ready implements admin.Node: every log runs, every capture streams, and tiering is
-// up if it is wanted.
+// Ready implements admin.Node: every log runs, every capture streams, and tiering, if
+// it is wanted, is up and brings every stream into the store.
 func (n *Node) Ready() (bool, []string) {
 	var reasons []string
 	tree := n.Tree()
@@ -59,6 +60,9 @@ func (n *Node) Ready() (bool, []string) {
 		if why := captureReason(h.Status()); why != "" {
 			reasons = append(reasons, fmt.Sprintf("capture %s: %s", c.Name, why))
 		}
+	}
+	if n.cfg.Tiering.Enabled {
+		reasons = append(reasons, n.tieringReasons()...)
 	}
 	slices.Sort(reasons)
 	return len(reasons) == 0, reasons
@@ -209,13 +213,7 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 		s.Epoch, s.First, s.Next, s.LocalBytes = l.Epoch, l.First(), l.Committed(), l.Bytes()
 		s.LocalFirst = s.First
 	}
-	if r, ok := n.manifests.Manifest(row.ID); ok && r.State == manifest.StateResolved && len(r.Manifest.Entries) > 0 {
-		m := r.Manifest
-		s.RemoteFirst, s.SeamNext, s.RemoteBytes = m.First, m.Next, m.Size
-		if !s.First.Valid() || m.First < s.First {
-			s.First = m.First
-		}
-	}
+	n.remote(&s)
 	s.Tiering = n.published(kindReplicaReader, s.ID)
 	for _, c := range n.cfg.Captures {
 		if c.Stream == row.Name {
@@ -223,6 +221,66 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 		}
 	}
 	return s
+}
+
+// remote adds what the object store holds. Where that is not known, nor is the oldest
+// offset, unless the local log still has the stream's first record.
+func (n *Node) remote(s *admin.StreamStatus) {
+	id := pos.StreamID(s.ID)
+	r, ok := n.manifests.Manifest(id)
+	switch {
+	case !n.cfg.Tiering.Enabled:
+		s.RemoteState, s.RemoteWhy = admin.RemoteDisabled, "tiering is disabled: nobody looks at what the object store holds"
+	case !ok || r.State != manifest.StateResolved:
+		s.RemoteState, s.RemoteWhy = admin.RemoteUnknown, n.remoteWhy(id)
+		if s.First > 0 {
+			s.First = pos.NoOffset
+		}
+	default:
+		s.RemoteState = admin.RemoteKnown
+		m := r.Manifest
+		if m.Next > 0 {
+			s.SeamNext = m.Next // also where retention has taken all that was there
+		}
+		if len(m.Entries) > 0 {
+			s.RemoteFirst, s.RemoteBytes = m.First, m.Size
+			if !s.First.Valid() || m.First < s.First {
+				s.First = m.First
+			}
+		}
+	}
+}
+
+// remoteWhy says what a stream's manifest waits for while it is not known.
+func (n *Node) remoteWhy(id pos.StreamID) string {
+	if _, ok := n.hooks.Lookup(id); !ok {
+		return "the stream's log does not run"
+	}
+	s, ok := n.published(kindReplicaReader, id.String()).(upload.Status)
+	if !ok {
+		return "the stream's replica reader does not run yet"
+	}
+	if why := s.Trouble(); why != "" {
+		return why
+	}
+	return "its manifest is being read"
+}
+
+// tieringReasons tells which streams do not get into the object store, and why.
+func (n *Node) tieringReasons() []string {
+	var reasons []string
+	for _, name := range n.registry.Names(kindReplicaReader) {
+		s, ok := n.published(kindReplicaReader, name.ID).(upload.Status)
+		if !ok || s.Trouble() == "" {
+			continue
+		}
+		stream := name.ID
+		if l, ok := n.hooks.Lookup(pos.StreamID(name.ID)); ok {
+			stream = l.Name
+		}
+		reasons = append(reasons, fmt.Sprintf("tiering of stream %s is %s", stream, s.Trouble()))
+	}
+	return reasons
 }
 
 // published returns the status of a process by its name, nil if there is none.
