@@ -14,7 +14,7 @@ func Metrics() []Metric {
 
 		{Name: "capture_events_total", Type: Counter, Labels: perCapture, Help: "Records written, loaded rows included."},
 		{Name: "capture_commits_total", Type: Counter, Labels: perCapture, Help: "Transactions received, empty ones included."},
-		{Name: "capture_losses_total", Type: Counter, Labels: perCapture, Help: "Times confirmed events were found lost, or history broke, and all was loaded anew. Alert on any."},
+		{Name: "capture_losses_total", Type: Counter, Labels: perCapture, Help: "Times confirmed events were found lost, history broke, or the slot was gone, moved or unreadable, and all was loaded anew. Alert on any."},
 		{Name: "capture_lag_seconds", Type: Gauge, Labels: perCapture, Help: "Age of the last commit received; 0 when nothing is behind it."},
 		{Name: "capture_in_flight_bytes", Type: Gauge, Labels: perCapture, Help: "Bytes of records on their way to the log."},
 		{Name: "capture_retained_wal_bytes", Type: Gauge, Labels: perCapture, Help: "WAL that PostgreSQL keeps for the slot. Alert when it grows for long."},
