@@ -25,7 +25,7 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if n.cfg.Tiering.Enabled {
+	if n.wish.enabled() {
 		wanted = append(wanted, keep.Item{Kind: keep.Tiering})
 	}
 	for _, c := range n.cfg.Captures {
@@ -39,6 +39,7 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 		return nil, nil, err
 	}
 	for _, s := range streams {
+		n.learn(s)
 		if s.Phase != port.PhaseDeleting {
 			wanted = append(wanted, keep.Item{Kind: keep.Writer, ID: s.ID.String()})
 		}
@@ -49,7 +50,7 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 // running lists what has a process, whatever that is doing.
 func (n *Node) running() []keep.Item {
 	var items []keep.Item
-	for _, c := range n.Tree().Children {
+	for _, c := range n.snapshot().Children {
 		switch c.ID {
 		case idTiering:
 			if c.Handle.Alive() {
@@ -125,7 +126,7 @@ func (n *Node) startUnder(ctx context.Context, factory, id string, arg any) erro
 // process returns the process at the end of a path of ids below the root, nil if it
 // does not run.
 func (n *Node) process(ids ...string) *actors.Handle {
-	at := n.Tree()
+	at := n.snapshot()
 	for _, id := range ids {
 		i := slices.IndexFunc(at.Children, func(c supervision.Node) bool { return c.ID == id && c.Handle.Alive() })
 		if i < 0 {

@@ -95,6 +95,8 @@ func (r *reading) Pull(ctx context.Context) (admin.Batch, error) {
 				since = time.Now()
 			}
 			continue
+		case isFetch && failure.Class == fetch.Disabled:
+			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: "millrace tiering enable"}
 		default:
 			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: "the same read may be tried again"}
 		}

@@ -12,8 +12,10 @@ import (
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/core/manifest"
+	"millrace/core/pgout"
 	"millrace/core/pos"
 	"millrace/core/segment"
+	"millrace/core/upload"
 	"millrace/registry"
 	"millrace/supervision"
 )
@@ -29,19 +31,16 @@ const (
 	kindCapturer      = "capturer"
 )
 
-// Tree implements admin.Node.
-func (n *Node) Tree() supervision.Node { return supervision.Tree(n.root.Load()) }
-
 // Ready implements admin.Node: every log runs, every capture streams, and tiering is
 // up if it is wanted.
 func (n *Node) Ready() (bool, []string) {
 	var reasons []string
-	tree := n.Tree()
+	tree := n.snapshot()
 	if tree.State != "running" {
 		return false, []string{"the node is starting or stopping"}
 	}
 	for _, c := range tree.Children {
-		if c.State != "running" && (c.ID != idTiering || n.cfg.Tiering.Enabled) {
+		if c.State != "running" && (c.ID != idTiering || n.wish.enabled()) {
 			reasons = append(reasons, fmt.Sprintf("%s is %s", c.ID, c.State))
 		}
 		if c.ID == idLog {
@@ -94,7 +93,7 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 		s.Streams = len(streams)
 	}
 	s.Ready, s.Reasons = n.Ready()
-	for _, c := range n.Tree().Children {
+	for _, c := range n.snapshot().Children {
 		n.parts(c, s.Parts)
 	}
 	return s
@@ -114,18 +113,6 @@ func (n *Node) parts(t supervision.Node, into map[string]any) {
 	for _, c := range t.Children {
 		n.parts(c, into)
 	}
-}
-
-func (n *Node) tieringState() string {
-	if !n.cfg.Tiering.Enabled {
-		return "disabled"
-	}
-	for _, c := range n.Tree().Children {
-		if c.ID == idTiering && c.State != "running" {
-			return strings.TrimSuffix(c.State+": "+c.LastExit, ": ")
-		}
-	}
-	return "enabled"
 }
 
 // Streams implements admin.Node.
@@ -219,10 +206,63 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 	s.Tiering = n.published(kindReplicaReader, s.ID)
 	for _, c := range n.cfg.Captures {
 		if c.Stream == row.Name {
-			s.Capture = n.published(kindCapturer, c.Name)
+			s.Capture, s.Feed = n.published(kindCapturer, c.Name), c.Name
 		}
 	}
+	s.Trouble = n.trouble(s)
 	return s
+}
+
+// trouble says what is wrong with a stream: with its log, its capture, its uploads, in
+// this order.
+func (n *Node) trouble(s admin.StreamStatus) string {
+	if s.State != "running" {
+		return n.troubleOf("the log", s.State, s.Why, "node/"+idLog+"/"+s.ID)
+	}
+	if s.Feed != "" {
+		if s.Capture == nil {
+			return n.troubleOf("capture "+s.Feed, "stopped", "", "node/"+idCaptures+"/"+s.Feed)
+		}
+		if c, ok := s.Capture.(pgout.Status); ok && c.Waiting != nil {
+			return "capture " + s.Feed + ": " + c.Waiting.Why
+		}
+	}
+	if !n.wish.enabled() {
+		return ""
+	}
+	if s.Tiering == nil {
+		return n.troubleOf("uploading", "stopped", "", "node/"+idTiering+"/"+idStreamFactory+"/"+s.ID)
+	}
+	if u, ok := s.Tiering.(upload.Status); ok {
+		switch {
+		case u.Stream.State == "stalled", u.Stream.State == "waiting":
+			return fmt.Sprintf("uploading is %s: %s", u.Stream.State, u.Stream.Why)
+		case u.Pipeline.StalledWhy != "":
+			return "uploading is stalled: " + u.Pipeline.StalledWhy
+		}
+	}
+	return ""
+}
+
+// troubleOf says why something does not run, as far as that is known.
+func (n *Node) troubleOf(what, state, why, at string) string {
+	if parked, ok := n.parked.at(at); ok {
+		return fmt.Sprintf("%s is parked: %s; %s", what, parked, factories[path.Base(path.Dir(at))])
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", what, state, why), ": ")
+}
+
+// Gaps implements admin.Node.
+func (n *Node) Gaps(id pos.StreamID) []admin.Gap {
+	row, ok := n.manifests.Manifest(id)
+	if !ok || row.State != manifest.StateResolved {
+		return nil
+	}
+	var gaps []admin.Gap
+	for _, g := range row.Manifest.Gaps() {
+		gaps = append(gaps, admin.Gap(g))
+	}
+	return gaps
 }
 
 // published returns the status of a process by its name, nil if there is none.

@@ -20,6 +20,7 @@ import (
 	"millrace/cmd/internal/httpadmin"
 	"millrace/core/pgout"
 	"millrace/core/pos"
+	"millrace/core/segment"
 	"millrace/supervision"
 )
 
@@ -29,7 +30,6 @@ var update = flag.Bool("update", false, "write testdata anew")
 type fakeNode struct{}
 
 func (fakeNode) Ready() (bool, []string)    { return false, []string{"capture shop: server refused"} }
-func (fakeNode) Tree() supervision.Node     { return supervision.Node{} }
 func (fakeNode) list() []admin.StreamStatus { return []admin.StreamStatus{shop(), empty()} }
 
 func shop() admin.StreamStatus {
@@ -79,6 +79,79 @@ func (n fakeNode) Open(ctx context.Context, name string, spec admin.ReadSpec) (a
 	}
 	return &fakeReader{breaks: name == "büro"}, nil
 }
+
+// Tree is a small node on which one stream's uploads are parked.
+func (fakeNode) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
+	if q.Path != "" {
+		return admin.TreeNode{}, &admin.Error{Class: admin.NotFound, What: "there is no process \"x\" below node", Hint: "millrace tree node shows what there is"}
+	}
+	at := func(path, state string) supervision.Node {
+		return supervision.Node{ID: filepath.Base(path), Path: path, State: state}
+	}
+	governor := admin.TreeNode{Node: at("node/tiering/governor", "running")}
+	governor.Restarts, governor.LastExit, governor.MailboxLen = 2, "crash: boom", 7
+	lost := admin.TreeNode{Node: at("node/tiering/stream_factory/__shop_1", admin.StateParked), Label: "shop", Note: "parked: the reconciler starts it again at its next look"}
+	lost.LastExit = "5 restarts within its period, the last for crash: boom"
+	factory := admin.TreeNode{
+		Node: at("node/tiering/stream_factory", "running"), Children: []admin.TreeNode{lost},
+		Page: &admin.TreePage{Total: 1000, Matched: 1000, Limit: 1, Troubled: 1},
+	}
+	return admin.TreeNode{Node: at("node", "running"), Children: []admin.TreeNode{
+		{Node: at("node/admin", "running")},
+		{Node: at("node/tiering", "running"), Children: []admin.TreeNode{governor, factory, {Node: at("node/tiering/reconciler", "running")}}},
+	}}, nil
+}
+
+func (fakeNode) Terminate(_ context.Context, path string) error {
+	if path == "node/admin" {
+		return &admin.Error{Class: admin.Forbidden, What: "the admin surface can't stop itself: nothing could start it again", Hint: "restart the node"}
+	}
+	return nil
+}
+
+func (fakeNode) Restart(context.Context, string) error { return nil }
+
+func (fakeNode) Registry() []admin.RegistryEntry {
+	return []admin.RegistryEntry{{Kind: "governor", Node: "n1", State: admin.Registered, Path: "node/tiering/governor", Incarnation: 12}}
+}
+
+func (fakeNode) Names(_ context.Context, stream string) ([]admin.RegistryEntry, error) {
+	return []admin.RegistryEntry{
+		{Kind: "writer", ID: "__shop_1", Label: stream, Node: "n1", State: admin.Registered, Path: "node/log/__shop_1/writer", Incarnation: 9, MailboxLen: 3},
+		{Kind: "replica_reader", ID: "__shop_1", Label: stream, Node: "n1", State: admin.Absent},
+	}, nil
+}
+
+func (fakeNode) Events(since uint64) admin.Events {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	all := []admin.Event{
+		{Seq: 1, Time: at, Kind: "started", Path: "node/tiering/governor", Incarnation: 3, Intensity: 3},
+		{Seq: 2, Time: at, Kind: "child_terminated", Path: "node/log/__shop_1/writer", Label: "shop", Incarnation: 4, Reason: "crash: boom", Stack: "goroutine 1", Trouble: true, Restarts: 1, Intensity: 5},
+	}
+	return admin.Events{Boot: "b", Events: all[min(since, 2):], Next: 2}
+}
+
+func (fakeNode) Tiering() admin.Tiering {
+	return admin.Tiering{Enabled: true, By: "operator", State: "undefined: shutdown"}
+}
+
+func (fakeNode) SetTiering(_ context.Context, enabled bool) (admin.Tiering, error) {
+	return admin.Tiering{Enabled: enabled, By: "operator", State: map[bool]string{true: "enabled", false: "disabled by the operator"}[enabled]}, nil
+}
+
+func (fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention) (admin.RetentionStatus, error) {
+	s := admin.RetentionStatus{Stream: stream, Own: map[string]string{}, Effective: segment.Retention{LocalMinBytes: 1 << 30}}
+	if c.MaxBytes != nil {
+		s.Own["max-length-bytes"], s.Effective.MaxBytes = fmt.Sprint(*c.MaxBytes), 10<<30
+		s.Notes = []string{"max-length-bytes of 64GiB has no effect: the node's retention.max_bytes is 10GiB"}
+	}
+	if c.MaxAge != nil {
+		s.Effective.MaxAge, s.Applied = *c.MaxAge, true
+	}
+	return s, nil
+}
+
+func (fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }
 
 // fakeReader moves once, yields three records, and ends or breaks off.
 type fakeReader struct {
@@ -166,6 +239,11 @@ func TestTranscript(t *testing.T) {
 		{"read", "shop"}, {"read", "shop", "--json", "--limit", "1"}, {"read", "shop", "--from", "6", "-n", "1"},
 		{"read", "büro"}, {"read", "none"}, {"read", "shop", "--from", "yesterday"}, {"read", "shop", "--limit", "0"}, {"read"},
 		{"read", "shop", "--from", "2026-03-01T13:00:00+01:00"},
+		{"tree"}, {"tree", "node/x"}, {"tree", "restart", "node/tiering/governor"}, {"tree", "terminate", "node/admin"}, {"tree", "terminate"},
+		{"registry"}, {"registry", "shop"}, {"events"}, {"events", "--since", "1", "--json"},
+		{"tiering", "disable"}, {"tiering", "enable"}, {"tiering", "status"}, {"tiering", "enable", "x"},
+		{"stream", "retention", "shop"}, {"stream", "retention", "shop", "--max-bytes", "64GiB"},
+		{"stream", "retention", "shop", "--max-age", "36h", "--local-min-bytes", "default"}, {"stream", "retention", "shop", "--max-age", "soon"},
 		{"nonsense"}, {"status", "--nonsense"}, {"status", "--config", bad},
 	} {
 		got.WriteString(transcript(append(args, flags...), hide...))
