@@ -54,17 +54,23 @@ func process(t *testing.T, n *node.Node, path string) *actors.Handle {
 	return h
 }
 
-// publish appends records to a stream's log and returns when they are committed.
+// publish appends records to a stream's log and returns how long it took until they were
+// committed.
 func publish(t *testing.T, n *node.Node, stream pos.StreamID, bodies ...string) time.Duration {
+	t.Helper()
+	return publishTo(t, process(t, n, "node/log/"+stream.String()+"/writer"), bodies...)
+}
+
+func publishTo(t *testing.T, writer *actors.Handle, bodies ...string) time.Duration {
 	t.Helper()
 	a := segment.Append{ExpectNext: pos.NoOffset}
 	for _, b := range bodies {
 		a.Records = append(a.Records, segment.Record{Body: []byte(b)})
 	}
 	began := time.Now()
-	answer, err := process(t, n, "node/log/"+stream.String()+"/writer").Call(context.Background(), a)
+	answer, err := writer.Call(context.Background(), a)
 	if _, ok := answer.(segment.Appended); !ok || err != nil {
-		t.Errorf("publishing to %s: %v, %v", stream, answer, err)
+		t.Errorf("publishing to %s: %v, %v", writer.Path(), answer, err)
 	}
 	return time.Since(began)
 }
