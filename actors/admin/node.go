@@ -90,9 +90,11 @@ type NodeStatus struct {
 	Tiering  string    `json:"tiering"`   // "enabled", "disabled by the operator", or why it is not running
 	Streams  int       `json:"streams"`
 	Captures int       `json:"captures"`
-	Zombies  int       `json:"zombies"` // processes abandoned by a stop that still run code
-	Ready    bool      `json:"ready"`
-	Reasons  []string  `json:"reasons,omitempty"` // why it is not ready
+	// FragmentBytes is the size at which an object is cut.
+	FragmentBytes int64    `json:"fragment_bytes"`
+	Zombies       int      `json:"zombies"` // processes abandoned by a stop that still run code
+	Ready         bool     `json:"ready"`
+	Reasons       []string `json:"reasons,omitempty"` // why it is not ready
 	// Parts is what the node's own processes publish, by name: governor, reaper, admin, ...
 	Parts map[string]any `json:"parts,omitempty"`
 }

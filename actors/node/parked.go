@@ -34,23 +34,30 @@ var factories = map[string]string{
 	idReaders:       "",
 }
 
-// note keeps the books: a supervisor below a factory that gives up is parked until its
-// factory starts one of that id again.
+// note keeps the books: a supervisor below a factory that gives up, or does not even
+// start, is parked until its factory starts one of that id again.
 func (p *parked) note(e supervision.Event) {
+	_, fromFactory := factories[path.Base(e.Path)]
 	_, inFactory := factories[path.Base(path.Dir(e.Path))]
 	switch {
 	case e.Kind == supervision.EventMaxIntensity && inFactory:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.spots == nil {
-			p.spots = map[string]spot{}
-		}
-		p.spots[e.Path] = spot{at: e.Time, why: fmt.Sprintf("%d restarts within its period, the last for %s", e.Intensity, e.Reason)}
-	case e.Kind == supervision.EventStarted:
+		p.park(e.Path, spot{at: e.Time, why: fmt.Sprintf("%d restarts within its period, the last for %s", e.Intensity, e.Reason)})
+	case e.Kind == supervision.EventStartError && fromFactory:
+		p.park(path.Join(e.Path, e.ID), spot{at: e.Time, why: "it did not start: " + e.Reason.String()})
+	case e.Kind == supervision.EventStarted && fromFactory:
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.spots, path.Join(e.Path, e.ID))
 	}
+}
+
+func (p *parked) park(at string, s spot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spots == nil {
+		p.spots = map[string]spot{}
+	}
+	p.spots[at] = s
 }
 
 // below lists what is parked below a factory, in the order of the ids.

@@ -84,7 +84,7 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 	s := admin.NodeStatus{
 		Node: n.node().String(), Version: n.about.Version, Cluster: n.cluster.ID.String(), Boot: n.identity.Nonce.String(),
 		Started: n.started, DataDir: n.cfg.Node.DataDir, DiskFree: -1, Store: n.about.Store,
-		Tiering: n.tieringState(), Captures: len(n.cfg.Captures), Zombies: n.system.Zombies(), Parts: map[string]any{},
+		Tiering: n.tieringState(), FragmentBytes: n.cfg.Tiering.FragmentBytes, Captures: len(n.cfg.Captures), Zombies: n.system.Zombies(), Parts: map[string]any{},
 	}
 	if free, err := n.ports.Disk.Free(); err == nil {
 		s.DiskFree = free

@@ -90,7 +90,8 @@ func (n *Node) show(t supervision.Node, q admin.TreeQuery) admin.TreeNode {
 	return shown
 }
 
-// page picks the children of a factory that are shown: those in trouble first.
+// page picks the children of a factory that are shown: those in trouble first, then by
+// name.
 func (n *Node) page(factory string, all []supervision.Node, q admin.TreeQuery) (*admin.TreePage, []supervision.Node) {
 	p := &admin.TreePage{Total: len(all), Limit: q.Limit, States: map[string]int{}}
 	if q.Factory == factory || q.Factory == "" {
@@ -99,6 +100,7 @@ func (n *Node) page(factory string, all []supervision.Node, q admin.TreeQuery) (
 	type ranked struct {
 		supervision.Node
 		rank int
+		name string
 	}
 	var matched []ranked
 	for _, c := range all {
@@ -108,11 +110,12 @@ func (n *Node) page(factory string, all []supervision.Node, q admin.TreeQuery) (
 			p.Troubled++
 		}
 		p.States[c.State]++
-		if q.Search == "" || strings.Contains(c.ID, q.Search) || strings.Contains(n.label(c.ID), q.Search) {
-			matched = append(matched, ranked{c, rank})
+		name := cmp.Or(n.label(c.ID), c.ID)
+		if strings.Contains(c.ID, q.Search) || strings.Contains(name, q.Search) {
+			matched = append(matched, ranked{c, rank, name})
 		}
 	}
-	slices.SortStableFunc(matched, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortStableFunc(matched, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.name, b.name)) })
 	p.Matched = len(matched)
 	first := min(p.Offset, len(matched))
 	var page []supervision.Node

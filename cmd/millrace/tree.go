@@ -69,7 +69,7 @@ func newOperateCommand(g *globals, what, short string) *cobra.Command {
 }
 
 func showTree(w io.Writer, t admin.TreeNode) {
-	rows := [][]string{{"PROCESS", "STATE", "RESTARTS", "WAITING", "LAST EXIT"}}
+	rows := [][]string{{"PROCESS", "STATE", "INCARNATION", "RESTARTS", "WAITING", "LAST EXIT"}}
 	treeRows(&rows, t, "", "", t.Path)
 	table(w, rows)
 }
@@ -84,7 +84,7 @@ func treeRows(rows *[][]string, t admin.TreeNode, lead, below, name string) {
 	if t.Note != "" {
 		about += " (" + t.Note + ")"
 	}
-	*rows = append(*rows, []string{lead + name, t.State, strconv.Itoa(t.Restarts), strconv.Itoa(t.MailboxLen), about})
+	*rows = append(*rows, []string{lead + name, t.State, strconv.FormatUint(t.Incarnation, 10), strconv.Itoa(t.Restarts), strconv.Itoa(t.MailboxLen), about})
 	rest := ""
 	if p := t.Page; p != nil && p.Offset+len(t.Children) < p.Matched {
 		rest = fmt.Sprintf("... %d more of %d, %d in trouble", p.Matched-p.Offset-len(t.Children), p.Total, p.Troubled)

@@ -2,6 +2,8 @@
 // front of actors/admin.
 //
 //	GET  /livez /readyz /metrics        without a token
+//	GET  / /console/{file}              without a token: the console's empty page; see package console
+//	GET  /console/view                  its content
 //	GET  /status /streams               JSON
 //	GET  /tree?path=P&factory=P&offset=N&limit=N&search=TEXT
 //	POST /tree/terminate /tree/restart  {"path":"node/tiering/governor"}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/actors/admin"
+	"millrace/cmd/internal/console"
 	"millrace/core/pos"
 )
 
@@ -27,6 +28,8 @@ func (s *surface) handler() http.Handler {
 	open.HandleFunc("GET /livez", s.livez)
 	open.HandleFunc("GET /readyz", s.readyz)
 	open.Handle("GET /metrics", s.cfg.Metrics)
+	open.HandleFunc("GET /{$}", console.Page)
+	open.HandleFunc("GET /console/{file}", console.Asset)
 
 	guarded := http.NewServeMux()
 	guarded.HandleFunc("GET /status", s.status)
@@ -42,6 +45,7 @@ func (s *surface) handler() http.Handler {
 	guarded.HandleFunc("GET /registry", s.registry)
 	guarded.HandleFunc("GET /registry/{stream}", s.names)
 	guarded.HandleFunc("GET /events", s.events)
+	guarded.HandleFunc("GET "+viewPath, s.console)
 	guarded.HandleFunc("GET /tiering", s.tiering)
 	guarded.HandleFunc("POST /tiering/enable", s.setTiering(true))
 	guarded.HandleFunc("POST /tiering/disable", s.setTiering(false))
@@ -53,7 +57,7 @@ func (s *surface) handler() http.Handler {
 			s.cfg.Log.Debug().Err(err).Msg("admin: no deadline on a connection")
 		}
 		mux := open
-		if !known(open, r) {
+		if !known(open, r) || r.URL.Path == viewPath {
 			if !authorized(r, s.token) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
 				refuse(w, http.StatusUnauthorized, "the token is missing or wrong",
