@@ -18,6 +18,16 @@ func Look(sup *actors.Handle) []ChildInfo {
 	return infos
 }
 
+// State is the state of a supervisor as its own place in Tree shows it: undefined if it
+// is none, or has ended.
+func State(sup *actors.Handle) string {
+	b := boardOf(sup)
+	if b == nil {
+		return stateUndefined
+	}
+	return b.state.Load().(string)
+}
+
 // Find returns the live process at the end of a path of ids below a supervisor, nil if
 // there is none. It costs the same whatever stands beside the path, and waits for nobody.
 func Find(sup *actors.Handle, ids ...string) *actors.Handle {

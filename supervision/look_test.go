@@ -21,6 +21,9 @@ func TestLookAndFind(t *testing.T) {
 		if len(infos) != 2 || infos[0].ID != "first" || infos[0].Handle != tree.Children[0].Handle || infos[1].Kind != supervision.Supervisor || infos[1].State != "running" {
 			t.Errorf("looked and saw %+v", infos)
 		}
+		if supervision.State(root) != tree.State || supervision.State(infos[0].Handle) != "undefined" || supervision.State(nil) != "undefined" {
+			t.Errorf("states %s and %s", supervision.State(root), supervision.State(infos[0].Handle))
+		}
 		b := at(root, "inner/b").Handle
 		if got := supervision.Find(root, "inner", "b"); got != b || b == nil {
 			t.Errorf("found %v, want %v", got, b)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"millrace/actors"
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/core/manifest"
@@ -35,16 +37,16 @@ const (
 // up if it is wanted.
 func (n *Node) Ready() (bool, []string) {
 	var reasons []string
-	tree := n.snapshot()
-	if tree.State != "running" {
+	root := n.root.Load()
+	if supervision.State(root) != "running" {
 		return false, []string{"the node is starting or stopping"}
 	}
-	for _, c := range tree.Children {
+	for _, c := range supervision.Look(root) {
 		if c.State != "running" && (c.ID != idTiering || n.wish.enabled()) {
 			reasons = append(reasons, fmt.Sprintf("%s is %s", c.ID, c.State))
 		}
 		if c.ID == idLog {
-			for _, s := range c.Children {
+			for _, s := range supervision.Look(c.Handle) {
 				reasons = append(reasons, n.writerReason(s)...)
 			}
 		}
@@ -64,19 +66,18 @@ func (n *Node) Ready() (bool, []string) {
 }
 
 // writerReason tells why a log does not run. Its supervisor has one child, the writer.
-func (n *Node) writerReason(sup supervision.Node) []string {
+func (n *Node) writerReason(sup supervision.ChildInfo) []string {
 	state, why := sup.State, ""
-	if len(sup.Children) > 0 {
-		w := sup.Children[0].Handle
-		s, ok := w.Status().(segment.Status)
-		if w.Alive() && ok && s.State == "running" {
-			return nil
-		}
-		if ok {
+	if w := supervision.Find(sup.Handle, idWriter); w != nil {
+		if s, ok := w.Status().(segment.Status); ok {
 			state, why = s.State, s.Why
+			if state == "running" {
+				return nil
+			}
 		}
 	}
-	return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", sup.ID, state, why), ": ")}
+	name := cmp.Or(n.label(sup.ID), sup.ID)
+	return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", name, state, why), ": ")}
 }
 
 // Status implements admin.Node.
@@ -93,25 +94,23 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 		s.Streams = len(streams)
 	}
 	s.Ready, s.Reasons = n.Ready()
-	for _, c := range n.snapshot().Children {
-		n.parts(c, s.Parts)
-	}
+	n.parts(n.root.Load(), s.Parts)
 	return s
 }
 
 // parts collects what the workers that are not one stream's publish.
-func (n *Node) parts(t supervision.Node, into map[string]any) {
-	switch t.ID {
-	case idLog, idReaders, idCaptures, idStreamFactory:
-		return
-	}
-	if t.Kind == supervision.Worker.String() && t.Handle != nil {
-		if s := t.Handle.Status(); s != nil {
-			into[path.Base(t.Path)] = s
+func (n *Node) parts(sup *actors.Handle, into map[string]any) {
+	for _, c := range supervision.Look(sup) {
+		_, isFactory := factories[c.ID]
+		switch {
+		case isFactory || c.Handle == nil:
+		case c.Kind == supervision.Supervisor:
+			n.parts(c.Handle, into)
+		default:
+			if s := c.Handle.Status(); s != nil {
+				into[c.ID] = s
+			}
 		}
-	}
-	for _, c := range t.Children {
-		n.parts(c, into)
 	}
 }
 

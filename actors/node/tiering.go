@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"millrace/actors"
@@ -105,9 +104,13 @@ func (n *Node) tieringState() string {
 	if !n.wish.enabled() {
 		return "disabled by the " + n.wish.by()
 	}
-	for _, c := range n.snapshot().Children {
-		if c.ID == idTiering && c.State != "running" {
-			return strings.TrimSuffix(c.State+": "+c.LastExit, ": ")
+	for _, c := range supervision.Look(n.root.Load()) {
+		switch {
+		case c.ID != idTiering || c.State == "running":
+		case c.State == "undefined":
+			return "not running: it gave up, and the keeper starts it again within a minute"
+		default:
+			return c.State
 		}
 	}
 	return "enabled"
