@@ -109,7 +109,7 @@ type Retention struct {
 	LocalMinBytes *int64
 }
 
-// Unset, as a bound of Retention, takes the stream's own bound away.
+// Unset as a bound of Retention takes the stream's own bound away.
 const Unset = -1
 
 // RetentionStatus is what bounds a stream.

@@ -17,6 +17,7 @@ type Process struct {
 	Open     bool   // shown unfolded at first
 	Restarts string // "" when there were none of late
 	Counts   string // of a factory's children
+	Troubled int    // of them
 	Pager    *Pager
 	Below    []Process
 }
@@ -40,15 +41,15 @@ func process(t admin.TreeNode) Process {
 	case t.State == "undefined":
 		p.Chip.Word = "not running"
 	}
-	if t.Node.Restarts > 0 {
-		p.Restarts = things(t.Node.Restarts, "restart") + " just now"
+	if t.Restarts > 0 {
+		p.Restarts = things(t.Restarts, "restart") + " just now"
 		if p.Chip.Tone == "good" {
 			p.Chip.Tone = "wait"
 		}
 	}
 	if page := t.Page; page != nil {
 		p.Open = page.Troubled > 0 || page.Offset > 0
-		p.Counts = counts(page)
+		p.Counts, p.Troubled = counts(page), page.Troubled
 		if pager := pager(page.Offset, len(t.Children), page.Matched, factoryRows); pager.Prev >= 0 || pager.Next >= 0 {
 			p.Pager = &pager
 		}

@@ -24,7 +24,7 @@ type Query struct {
 const (
 	streamRows  = 20
 	factoryRows = 8
-	eventRows   = 40
+	eventRows   = 25
 )
 
 // View is the content of the page.

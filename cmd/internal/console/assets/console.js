@@ -133,8 +133,9 @@ function lose(problem) {
 }
 
 // morph makes old look like fresh. Elements of one data-key are the same element; what
-// a reader opened stays open.
+// a reader opened or closed stays so, until there is trouble in it.
 function morph(old, fresh) {
+  if (fresh.localName === 'details' && fresh.open && fresh.dataset.trouble && !old.dataset.trouble) old.open = true;
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && !(name === 'open' && old.localName === 'details') && name !== 'class') old.removeAttribute(name);
   }
