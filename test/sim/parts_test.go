@@ -23,6 +23,13 @@ func (s *strike) count(name string) int {
 	return s.effects[name]
 }
 
+// calm ends the faults of this life.
+func (s *strike) calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = false
+}
+
 // end stops a node in order.
 func (w *world) end(n *node.Node, s *strike) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
