@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"sync"
+	"time"
 
 	"millrace/actors/admin"
 	"millrace/actors/port"
@@ -110,6 +111,8 @@ func changed(old map[string]string, change admin.Retention) (map[string]string, 
 	case change.MaxAge == nil:
 	case *change.MaxAge == admin.Unset:
 		delete(args, declare.MaxAge)
+	case *change.MaxAge < time.Second || *change.MaxAge%time.Second != 0:
+		return nil, &admin.Error{Class: admin.Invalid, What: fmt.Sprintf("a max-age of %s is not possible", *change.MaxAge), Hint: "an age is whole seconds, at least one"}
 	default:
 		args[declare.MaxAge] = declare.FormatAge(*change.MaxAge)
 	}

@@ -183,7 +183,8 @@ func TestRetentionChangesWhileAStreamRuns(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "more than local-max-bytes, 40000") {
 			t.Errorf("a window wanted larger than it may be: %+v, %v", refused, err)
 		}
-		for _, change := range []admin.Retention{{MaxBytes: sized(0)}, {LocalMaxBytes: sized(100)}} {
+		blink := time.Millisecond
+		for _, change := range []admin.Retention{{MaxBytes: sized(0)}, {LocalMaxBytes: sized(100)}, {MaxAge: &blink}} {
 			var e *admin.Error
 			if _, err := n.SetRetention(ctx, "shop", change); !errors.As(err, &e) || e.Class != admin.Invalid {
 				t.Errorf("%+v gave %v", change, err)
