@@ -111,11 +111,16 @@ type StreamStatus struct {
 	// Trouble says in one sentence what an operator should look at first; empty: all is well.
 	Trouble string `json:"trouble,omitempty"`
 
-	First pos.Offset `json:"first"` // oldest offset that can be read, over both tiers
+	First pos.Offset `json:"first"` // oldest offset that can be read, over both tiers; -1 also while that is not known
 	Next  pos.Offset `json:"next"`  // next offset to be committed
 
 	LocalFirst pos.Offset `json:"local_first"`
 	LocalBytes int64      `json:"local_bytes"`
+
+	// RemoteState says whether the three below tell what the object store holds. RemoteWhy
+	// says why not, otherwise it is empty.
+	RemoteState RemoteState `json:"remote_state"`
+	RemoteWhy   string      `json:"remote_why,omitempty"`
 
 	RemoteFirst pos.Offset `json:"remote_first"`
 	SeamNext    pos.Offset `json:"seam_next"` // everything from RemoteFirst up to here is durable in the store, but for gaps
@@ -128,6 +133,16 @@ type StreamStatus struct {
 	// Feed is the name of the capture that writes this stream; empty: none is configured.
 	Feed string `json:"feed,omitempty"`
 }
+
+// RemoteState says what is known of a stream in the object store.
+type RemoteState string
+
+// The states.
+const (
+	RemoteKnown    RemoteState = "known"
+	RemoteUnknown  RemoteState = "unknown"  // it may hold more than is shown
+	RemoteDisabled RemoteState = "disabled" // tiering is off on this node
+)
 
 // Class says what kind of refusal an Error is.
 type Class uint8

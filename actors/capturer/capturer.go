@@ -256,9 +256,21 @@ func (k *capturer) appended(e *pgout.Append, r actors.Reply) pgout.Input {
 	return k.failed(e, e.Gen, r.Err)
 }
 
+// logTrouble is why the log takes no records, by its writer's own account.
+func (k *capturer) logTrouble() []pgout.Warning {
+	if k.log == nil {
+		return nil
+	}
+	if w, ok := k.log.Writer.Status().(segment.Status); ok && w.Why != "" {
+		return []pgout.Warning{{Why: fmt.Sprintf("the stream's log is %s and takes no records, so the server keeps its WAL: %s", w.State, w.Why)}}
+	}
+	return nil
+}
+
 // publish shows the status, and counts on.
 func (k *capturer) publish(c *actors.Context) {
 	s := k.machine.Status(k.now())
+	s.Warnings = append(s.Warnings, k.logTrouble()...)
 	if s.State != k.shown.State {
 		event := k.cfg.Log.Info().Str("capture", k.cfg.Name).Str("state", s.State)
 		if s.Waiting != nil {

@@ -75,14 +75,14 @@ func (k *capturer) readRow(ctx context.Context) (*pgout.Row, error) {
 		return nil, err
 	}
 	return &pgout.Row{Stream: r.Stream, SystemID: r.SystemID, Timeline: r.Timeline, Slot: r.Slot, Phase: pgout.Phase(r.Phase), Consistent: r.ConsistentLSN,
-		Event:    pgout.Mark{Position: pgout.Position{LSN: r.EventLSN, Seq: r.EventSeq}, Offset: r.EventOffset},
-		Revision: r.Revision}, nil
+		Event:     pgout.Mark{Position: pgout.Position{LSN: r.EventLSN, Seq: r.EventSeq}, Offset: r.EventOffset},
+		Confirmed: r.ConfirmedLSN, Revision: r.Revision}, nil
 }
 
 func (k *capturer) saveRow(ctx context.Context, e *pgout.SaveRow, d *done) error {
 	r := e.Row
 	err := k.cfg.Metadata.SwapCapture(ctx, port.Capture{Name: k.cfg.Name, Stream: r.Stream, SystemID: r.SystemID, Timeline: r.Timeline, Slot: r.Slot,
-		Phase: string(r.Phase), ConsistentLSN: r.Consistent, EventLSN: r.Event.LSN, EventSeq: r.Event.Seq, EventOffset: r.Event.Offset, Revision: r.Revision})
+		Phase: string(r.Phase), ConsistentLSN: r.Consistent, EventLSN: r.Event.LSN, EventSeq: r.Event.Seq, EventOffset: r.Event.Offset, ConfirmedLSN: r.Confirmed, Revision: r.Revision})
 	r.Revision++
 	d.answer = &pgout.RowSaved{At: k.at(e.Gen), Row: r}
 	return err

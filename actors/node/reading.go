@@ -95,16 +95,31 @@ func (r *reading) Pull(ctx context.Context) (admin.Batch, error) {
 				since = time.Now()
 			}
 			continue
-		case isFetch && failure.Class == fetch.Disabled:
-			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: "millrace tiering enable"}
 		default:
-			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: "the same read may be tried again"}
+			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: hint(failure)}
 		}
 		batch, err := r.take(answer)
 		if err != nil || batch.Moved != nil || len(batch.Records) > 0 {
 			return batch, err
 		}
 	}
+}
+
+// hint says what to do about a failure; nil is one of the reader itself.
+func hint(failure *fetch.Error) string {
+	if failure == nil {
+		return "the same read may be tried again"
+	}
+	switch failure.Class {
+	case fetch.Damaged:
+		return "reading again does not help: restore what is named from a backup, or read on behind it with --from"
+	case fetch.Disabled:
+		return "millrace tiering enable"
+	case fetch.Denied:
+		return "mend the node's rights on the object store, then read again"
+	case fetch.Unavailable, fetch.Fault, fetch.Throttled, fetch.Gone, fetch.Superseded:
+	}
+	return "the same read may be tried again"
 }
 
 // take turns a reader's answer into a batch.

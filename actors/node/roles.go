@@ -92,7 +92,7 @@ func (n *Node) newReader(arg any) actors.Process {
 	return reader.New(reader.Config{
 		Stream: s.stream, Spec: s.spec, Prefix: n.cfg.Store.Prefix,
 		Hooks: n.hooks, Disk: n.ports.Disk, Store: n.ports.Store, Manifests: n.manifests, Metadata: n.ports.Metadata,
-		Tiering: n.wish.enabled, Budget: n.budget,
+		Tiering: n.wish.enabled, Why: func() string { return n.remoteWhy(s.stream) }, Budget: n.budget,
 		Metrics: n.ports.Metrics, Log: n.logger(idReader),
 	})
 }

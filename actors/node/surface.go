@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/core/manifest"
-	"millrace/core/pgout"
 	"millrace/core/pos"
 	"millrace/core/segment"
 	"millrace/core/upload"
@@ -33,8 +31,8 @@ const (
 	kindCapturer      = "capturer"
 )
 
-// Ready implements admin.Node: every log runs, every capture streams, and tiering is
-// up if it is wanted.
+// Ready implements admin.Node: every log runs, every capture streams, and tiering, if
+// it is wanted, is up and brings every stream into the store.
 func (n *Node) Ready() (bool, []string) {
 	var reasons []string
 	root := n.root.Load()
@@ -60,6 +58,9 @@ func (n *Node) Ready() (bool, []string) {
 		if why := captureReason(h.Status()); why != "" {
 			reasons = append(reasons, fmt.Sprintf("capture %s: %s", c.Name, why))
 		}
+	}
+	if n.wish.enabled() {
+		reasons = append(reasons, n.tieringReasons()...)
 	}
 	slices.Sort(reasons)
 	return len(reasons) == 0, reasons
@@ -195,13 +196,7 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 		s.Epoch, s.First, s.Next, s.LocalBytes = l.Epoch, l.First(), l.Committed(), l.Bytes()
 		s.LocalFirst = s.First
 	}
-	if r, ok := n.manifests.Manifest(row.ID); ok && r.State == manifest.StateResolved && len(r.Manifest.Entries) > 0 {
-		m := r.Manifest
-		s.RemoteFirst, s.SeamNext, s.RemoteBytes = m.First, m.Next, m.Size
-		if !s.First.Valid() || m.First < s.First {
-			s.First = m.First
-		}
-	}
+	n.remote(&s)
 	s.Tiering = n.published(kindReplicaReader, s.ID)
 	for _, c := range n.cfg.Captures {
 		if c.Stream == row.Name {
@@ -212,56 +207,64 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 	return s
 }
 
-// trouble says what is wrong with a stream: with its log, its capture, its uploads, in
-// this order.
-func (n *Node) trouble(s admin.StreamStatus) string {
-	if s.State != "running" {
-		return n.troubleOf("the log", s.State, s.Why, "node/"+idLog+"/"+s.ID)
-	}
-	if s.Feed != "" {
-		if s.Capture == nil {
-			return n.troubleOf("capture "+s.Feed, "stopped", "", "node/"+idCaptures+"/"+s.Feed)
+// remote adds what the object store holds. Where that is not known, nor is the oldest
+// offset, unless the local log still has the stream's first record.
+func (n *Node) remote(s *admin.StreamStatus) {
+	id := pos.StreamID(s.ID)
+	r, ok := n.manifests.Manifest(id)
+	switch {
+	case !n.wish.enabled():
+		s.RemoteState, s.RemoteWhy = admin.RemoteDisabled, "tiering is disabled: nobody looks at what the object store holds"
+	case !ok || r.State != manifest.StateResolved:
+		s.RemoteState, s.RemoteWhy = admin.RemoteUnknown, n.remoteWhy(id)
+		if s.First > 0 {
+			s.First = pos.NoOffset
 		}
-		if c, ok := s.Capture.(pgout.Status); ok && c.Waiting != nil {
-			return "capture " + s.Feed + ": " + c.Waiting.Why
+	default:
+		s.RemoteState = admin.RemoteKnown
+		m := r.Manifest
+		if m.Next > 0 {
+			s.SeamNext = m.Next // also where retention has taken all that was there
 		}
-	}
-	if !n.wish.enabled() {
-		return ""
-	}
-	if s.Tiering == nil {
-		return n.troubleOf("uploading", "stopped", "", "node/"+idTiering+"/"+idStreamFactory+"/"+s.ID)
-	}
-	if u, ok := s.Tiering.(upload.Status); ok {
-		switch {
-		case u.Stream.State == "stalled", u.Stream.State == "waiting":
-			return fmt.Sprintf("uploading is %s: %s", u.Stream.State, u.Stream.Why)
-		case u.Pipeline.StalledWhy != "":
-			return "uploading is stalled: " + u.Pipeline.StalledWhy
+		if len(m.Entries) > 0 {
+			s.RemoteFirst, s.RemoteBytes = m.First, m.Size
+			if !s.First.Valid() || m.First < s.First {
+				s.First = m.First
+			}
 		}
 	}
-	return ""
 }
 
-// troubleOf says why something does not run, as far as that is known.
-func (n *Node) troubleOf(what, state, why, at string) string {
-	if parked, ok := n.parked.at(at); ok {
-		return fmt.Sprintf("%s is parked: %s; %s", what, parked, factories[path.Base(path.Dir(at))])
+// remoteWhy says what a stream's manifest waits for while it is not known.
+func (n *Node) remoteWhy(id pos.StreamID) string {
+	if _, ok := n.hooks.Lookup(id); !ok {
+		return "the stream's log does not run"
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", what, state, why), ": ")
+	s, ok := n.published(kindReplicaReader, id.String()).(upload.Status)
+	if !ok {
+		return "the stream's replica reader does not run yet"
+	}
+	if why := s.Trouble(); why != "" {
+		return why
+	}
+	return "its manifest is being read"
 }
 
-// Gaps implements admin.Node.
-func (n *Node) Gaps(id pos.StreamID) []admin.Gap {
-	row, ok := n.manifests.Manifest(id)
-	if !ok || row.State != manifest.StateResolved {
-		return nil
+// tieringReasons tells which streams do not get into the object store, and why.
+func (n *Node) tieringReasons() []string {
+	var reasons []string
+	for _, name := range n.registry.Names(kindReplicaReader) {
+		s, ok := n.published(kindReplicaReader, name.ID).(upload.Status)
+		if !ok || s.Trouble() == "" {
+			continue
+		}
+		stream := name.ID
+		if l, ok := n.hooks.Lookup(pos.StreamID(name.ID)); ok {
+			stream = l.Name
+		}
+		reasons = append(reasons, fmt.Sprintf("tiering of stream %s is %s", stream, s.Trouble()))
 	}
-	var gaps []admin.Gap
-	for _, g := range row.Manifest.Gaps() {
-		gaps = append(gaps, admin.Gap(g))
-	}
-	return gaps
+	return reasons
 }
 
 // published returns the status of a process by its name, nil if there is none.

@@ -21,7 +21,7 @@ type ForeignPrefixError struct {
 // Error says whose it is and what to do.
 func (e *ForeignPrefixError) Error() string {
 	return fmt.Sprintf("object store: %s names cluster %s as the owner, this is cluster %s: "+
-		"set another tiering.prefix, or restore this cluster's metadata", e.Key, e.Owner, e.Ours)
+		"set another store.prefix, or restore this cluster's metadata", e.Key, e.Owner, e.Ours)
 }
 
 // ClusterKey is the key of the marker that names the owner of a prefix ("" = the whole store).
@@ -57,7 +57,7 @@ func Claim(ctx context.Context, store ObjectStore, prefix string, cluster pos.UI
 	owner, err := decodeMarker(body)
 	if err != nil {
 		return fmt.Errorf("object store: the marker %s can't be read, so it is not known whose the prefix is; "+
-			"restore it, or set another tiering.prefix: %w", key, err)
+			"restore it, or set another store.prefix: %w", key, err)
 	}
 	if owner != cluster {
 		return &ForeignPrefixError{Key: key, Owner: owner, Ours: cluster}

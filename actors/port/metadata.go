@@ -85,10 +85,12 @@ type Capture struct {
 	Phase         string       `json:"phase"`          // one of CaptureCreating, CaptureLoading, CaptureStreaming
 	ConsistentLSN pos.LSN      `json:"consistent_lsn"` // of the slot's snapshot
 	// The last event that was fsynced when the slot was last confirmed: E.
-	EventLSN    pos.LSN      `json:"event_lsn"`
-	EventSeq    int64        `json:"event_seq"`
-	EventOffset pos.Offset   `json:"event_offset"`
-	Revision    pos.Revision `json:"revision"` // 1 when created, +1 with each swap
+	EventLSN    pos.LSN    `json:"event_lsn"`
+	EventSeq    int64      `json:"event_seq"`
+	EventOffset pos.Offset `json:"event_offset"`
+	// The highest LSN that was ever confirmed, stored before it is; 0: not known.
+	ConfirmedLSN pos.LSN      `json:"confirmed_lsn,omitempty"`
+	Revision     pos.Revision `json:"revision"` // 1 when created, +1 with each swap
 }
 
 // MetadataError is a failed operation of a Metadata. Classes: Conflict, NotFound,

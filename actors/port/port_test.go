@@ -72,7 +72,7 @@ func TestClaim(t *testing.T) {
 		}
 		err := port.Claim(t.Context(), s, prefix, 8)
 		foreign, ok := errors.AsType[*port.ForeignPrefixError](err)
-		if !ok || foreign.Owner != 7 || foreign.Ours != 8 || foreign.Key != port.ClusterKey(prefix) {
+		if !ok || foreign.Owner != 7 || foreign.Ours != 8 || foreign.Key != port.ClusterKey(prefix) || !strings.Contains(err.Error(), "store.prefix") {
 			t.Errorf("a foreign claim of %q: %v", prefix, err)
 		}
 	}

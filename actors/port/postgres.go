@@ -11,7 +11,7 @@ import (
 // than this package's: it says what a capture does about it.
 type PostgresError struct {
 	Op    string      // the method, for example "create slot"
-	Class pgout.Class // Unavailable, Denied, Misconfigured, SlotInUse, SlotLost, NotFound, Broken
+	Class pgout.Class // Unavailable, Denied, Misconfigured, SlotInUse, SlotLost, Unreadable, NotFound, Broken
 	Hint  string      // what to run; "" when waiting helps
 	PID   int         // SlotInUse: the backend that holds the slot, 0 if not known
 	Err   error       // never holds a password or a connection string
@@ -34,7 +34,7 @@ func (e *PostgresError) portClass() Class {
 		return Unavailable
 	case pgout.Denied, pgout.Misconfigured:
 		return Denied
-	case pgout.NotFound, pgout.SlotLost:
+	case pgout.NotFound, pgout.SlotLost, pgout.Unreadable:
 		return NotFound
 	case pgout.Conflict, pgout.Broken: // a bug, here or there
 	}
@@ -66,7 +66,9 @@ type Postgres interface {
 	// Stream begins logical replication at start, which the server silently moves up
 	// to the slot's confirmed_flush if it is lower. A transaction comes whole if its
 	// commit record begins at or above start, and not at all otherwise. A start beyond
-	// the WAL skips silently whatever is written up to there. SlotInUse, SlotLost, NotFound.
+	// the WAL skips silently whatever is written up to there. SlotInUse, SlotLost, NotFound;
+	// Unreadable, here or from Receive, when it comes to a change made while the publication
+	// did not exist: whether it exists now does not matter.
 	Stream(ctx context.Context, slot, publication string, start pos.LSN) (Replication, error)
 
 	// EndBackend ends a backend, and returns when it has gone or ctx ends. A backend

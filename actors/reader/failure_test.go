@@ -2,6 +2,7 @@ package reader
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,63 @@ func TestDamageOnTheDiskIsNeverHandedOut(t *testing.T) {
 		c.until(2)
 		_, err = c.pull(1, time.Hour)
 		wantClass(t, err, fetch.Damaged)
+		f.stop(h)
+	})
+}
+
+// What the store has too is read there, once for each damaged place; what it has not is
+// an error that lasts, until the upload or a repair brings it.
+func TestDamageOnTheDiskIsHealedFromTheStore(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(3)
+		f.upload(1)
+		f.append(2)
+		rot := func(i int) {
+			file, err := f.disk.Open(string(stream), segment.FileName(0), true)
+			f.must(err)
+			f.write(file, []byte{0xff}, f.refs[i].Position+f.refs[i].Size-2)
+		}
+		rot(1)
+		rot(4)
+		h := f.start(resolve.First(), nil)
+		c := f.consume(h)
+		c.until(8)
+		if c.far != 1 || f.metrics.get("reader_local_damage_total/true") != 1 {
+			t.Errorf("%d chunks came from the store, %d damages were counted", c.far, f.metrics.get("reader_local_damage_total/true"))
+		}
+		_, err := c.pull(1, time.Hour)
+		wantClass(t, err, fetch.Damaged)
+		if f.metrics.get("reader_local_damage_total/false") == 0 {
+			t.Error("damage that nothing heals is not counted")
+		}
+		f.upload(1)
+		for range 100 {
+			if _, err := c.pull(1, time.Minute); err == nil && c.at == 10 {
+				break
+			}
+			<-time.After(10 * time.Second)
+		}
+		if c.at != 10 || c.far != 2 {
+			t.Errorf("after the upload the consumer stands at %d, %d chunks came from the store", c.at, c.far)
+		}
+		f.stop(h)
+	})
+}
+
+// A reader whose stream's manifest is not known says what that waits for.
+func TestTheReaderTellsWhatTheManifestWaitsFor(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(4)
+		f.upload(4)
+		f.trim()
+		f.setRow(nil)
+		f.why = "stalled: the root is damaged"
+		h := f.start(resolve.First(), nil)
+		_, err := f.consume(h).pull(1, time.Minute)
+		wantClass(t, err, fetch.Unavailable)
+		if err == nil || !strings.Contains(err.Error(), f.why) {
+			t.Errorf("it says %v", err)
+		}
 		f.stop(h)
 	})
 }

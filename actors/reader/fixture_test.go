@@ -41,6 +41,7 @@ type fixture struct {
 	hooks   *hooks.Hooks
 	log     *hooks.Log
 	tiering bool
+	why     string
 	rows    rowMap
 	budget  *Budget
 	metrics counts
@@ -248,7 +249,7 @@ func (f *fixture) start(spec resolve.Spec, owner *actors.Handle) *actors.Handle 
 	h, err := f.sys.Start(context.Background(), actors.Spec{Path: "reader", New: func() actors.Process {
 		return New(Config{
 			Stream: stream, Spec: spec, Owner: owner, Prefix: prefix, Hooks: f.hooks, Disk: f.disk, Store: f.store,
-			Manifests: &f.rows, Metadata: f.meta, Tiering: func() bool { return f.tiering },
+			Manifests: &f.rows, Metadata: f.meta, Tiering: func() bool { return f.tiering }, Why: func() string { return f.why },
 			Budget: f.budget, Metrics: &f.metrics, Log: zerolog.Nop(), RangeBytes: f.ranges,
 		})
 	}})

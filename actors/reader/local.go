@@ -8,6 +8,7 @@ import (
 
 	"millrace/actors"
 	"millrace/core/fetch"
+	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/resolve"
 	"millrace/core/segment"
@@ -29,6 +30,9 @@ func (r *reader) look() fetch.Input {
 	if known.Tiering {
 		// A missing row is the zero Row, which is pending.
 		known.Row, _ = r.cfg.Manifests.Manifest(r.cfg.Stream)
+		if known.Row.State != manifest.StateResolved && r.cfg.Why != nil {
+			known.Why = r.cfg.Why()
+		}
 	}
 	return fetch.Seen{Running: true, Known: known}
 }

@@ -29,6 +29,9 @@ type Config struct {
 	// Tiering reports whether tiering is enabled on the node now. It is called within
 	// the process and must not block.
 	Tiering func() bool
+	// Why says what the stream's manifest waits for while it is not known, empty if there
+	// is nothing to say. It must not block either. nil: there never is.
+	Why func() string
 	// Budget is shared by all readers of the node.
 	Budget  *Budget
 	Metrics port.Metrics
@@ -159,7 +162,14 @@ func (r *reader) do(c *actors.Context, e fetch.Effect) fetch.Input {
 		r.answer(e)
 	case fetch.Repositioned:
 		r.repositioned(e.Moved)
+	case fetch.Detour:
+		r.cfg.Metrics.Count("reader_local_damage_total", 1, "healed", "true")
+		r.cfg.Log.Warn().Str("stream", r.cfg.Stream.String()).Str("offset", e.At.String()).Str("to", e.To.String()).Str("why", e.Why).
+			Msg("the local log is damaged; the object store has the records, reading goes on there")
 	case fetch.Waiting:
+		if e.Local && e.Err.Class == fetch.Damaged {
+			r.cfg.Metrics.Count("reader_local_damage_total", 1, "healed", "false")
+		}
 		r.cfg.Metrics.Count("reader_failures_total", 1, "class", e.Err.Class.String())
 		r.cfg.Log.Info().Str("stream", r.cfg.Stream.String()).Str("offset", e.Err.At.String()).Str("class", e.Err.Class.String()).
 			Dur("again_in", e.After).Msg(e.Err.Why)

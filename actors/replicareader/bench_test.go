@@ -159,9 +159,12 @@ func (s *standIn) Terminate(*actors.Context, actors.Reason) {}
 // startWriter starts a writer of the next epoch on the log as it is.
 func (b *bench) startWriter() {
 	b.epoch++
-	b.writer = b.process("writer", func(_ *actors.Context, msg any) {
-		if s, ok := msg.(segment.Seam); ok {
-			b.seam(s.Next)
+	b.writer = b.process("writer", func(c *actors.Context, msg any) {
+		switch msg := msg.(type) {
+		case segment.Seam:
+			b.seam(msg.Next)
+		case segment.SetRetention:
+			c.SetStatus(segment.Status{Retention: msg.Retention})
 		}
 	})
 	b.log = hooks.NewLog(hooks.LogSpec{Stream: streamID, Name: "s", Epoch: b.epoch, Writer: b.writer})

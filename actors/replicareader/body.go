@@ -51,14 +51,19 @@ func (b *body) addTail(crc uint32) uint32 {
 	return object
 }
 
-// sum reads header and chunks once and returns their CRC-32C.
+// sum reads header and chunks once and returns their CRC-32C. It fails where the
+// chunks are not what was written.
 func (b *body) sum() (uint32, error) {
-	buf, crc := make([]byte, min(b.size, maxRead)), uint32(0)
+	buf, crc, v := make([]byte, min(b.size, maxRead)), uint32(0), newVerifier(b.frag)
 	for {
+		from := b.at
 		n, err := b.Read(buf)
 		crc = fragment.Checksum(crc, buf[:n])
 		if errors.Is(err, io.EOF) {
-			return crc, nil
+			return crc, v.whole()
+		}
+		if err == nil && from >= fragment.DataStart {
+			err = v.pass(buf[:n])
 		}
 		if err != nil {
 			return 0, err

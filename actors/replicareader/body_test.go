@@ -11,12 +11,22 @@ import (
 	"testing/iotest"
 
 	"millrace/actors/port"
+	"millrace/core/chunk"
 	"millrace/core/fragment"
 	"millrace/core/pos"
 	"millrace/core/segment"
 	"millrace/core/upload"
 	"millrace/test/fake/fakedisk"
 )
+
+// chunkOf returns a chunk with a filter, data of about size bytes a record, and a trailer.
+func chunkOf(first pos.Offset, records, size int) []byte {
+	b := chunk.NewBuilder(16)
+	for range records {
+		b.Add(bytes.Repeat([]byte{byte(first)}, size), []byte("f"))
+	}
+	return bytes.Clone(b.Seal(first, 1, 1, []byte{0, 1, 'p', 0, 0, 0, 0, 0, 0, 0, 9}))
+}
 
 // threeSpans is a fragment over three segment files of the given contents.
 func threeSpans(t *testing.T) (*counted, *fragment.Fragment, []byte) {
@@ -27,20 +37,24 @@ func threeSpans(t *testing.T) (*counted, *fragment.Fragment, []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(release)
-	f := &fragment.Fragment{First: 10, Next: 40, Chunks: 3, Index: []fragment.IndexRecord{{Offset: 10, Position: 8}, {Offset: 20, Position: 107}, {Offset: 30, Position: 308}}}
+	f := &fragment.Fragment{First: 10, Next: 40, Chunks: 3}
 	want := slices.Clone(fragment.Header())
-	for i, s := range []fragment.Span{{Segment: 10, Start: 8, End: 107}, {Segment: 20, Start: 8, End: 209}, {Segment: 30, Start: 20, End: 50}} {
-		file, err := disk.Create("s", segment.FileName(s.Segment))
+	for i, start := range []int64{8, 8, 20} {
+		first := pos.Offset(10 * (i + 1))
+		c := chunkOf(first, 10, 20+100*i)
+		file, err := disk.Create("s", segment.FileName(first))
 		if err != nil {
 			t.Fatal(err)
 		}
-		content := bytes.Repeat([]byte{byte('a' + i)}, 300)
+		content := slices.Concat(bytes.Repeat([]byte{'<'}, int(start)), c, bytes.Repeat([]byte{'>'}, 30))
 		if _, err := file.WriteAt(content, 0); err != nil {
 			t.Fatal(err)
 		}
+		s := fragment.Span{Segment: first, Start: start, End: start + int64(len(c))}
+		f.Index = append(f.Index, fragment.IndexRecord{Offset: first, Position: fragment.DataStart + f.Size})
 		f.Spans = append(f.Spans, s)
 		f.Size += s.Size()
-		want = append(want, content[s.Start:s.End]...)
+		want = append(want, c...)
 	}
 	return disk, f, want
 }

@@ -25,6 +25,8 @@ var counters = []struct {
 	{"local_floor_passed_seam_total", func(c upload.Counts) int64 { return c.FloorPassed }},
 	{"gaps_total", func(c upload.Counts) int64 { return c.Gaps }},
 	{"gap_records_total", func(c upload.Counts) int64 { return c.GapRecords }},
+	{"fragments_expired_total", func(c upload.Counts) int64 { return c.Expired }},
+	{"bytes_expired_total", func(c upload.Counts) int64 { return c.BytesExpired }},
 	{"divergences_total", func(c upload.Counts) int64 { return c.Divergences }},
 }
 

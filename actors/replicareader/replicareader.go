@@ -14,6 +14,7 @@ import (
 	"millrace/core/manifest"
 	"millrace/core/pace"
 	"millrace/core/pos"
+	"millrace/core/segment"
 	"millrace/core/upload"
 	"millrace/hooks"
 	"millrace/registry"
@@ -60,6 +61,7 @@ type replicaReader struct {
 	seam    seam
 	cached  manifest.Row // what the node knew before this process said that it may be old
 	counted upload.Counts
+	bounds  upload.Bounds // what the machine was told
 	ended   *actors.Reason
 }
 
@@ -73,6 +75,7 @@ type taskKey struct {
 type (
 	tick     struct{}
 	seamTick struct{}
+	lookTick struct{}
 )
 
 // New returns the replica reader of one stream.
@@ -110,6 +113,7 @@ func (r *replicaReader) Init(c *actors.Context) error {
 	r.cfg.Registry.Subscribe(c, r.name("manifest_replica", ""))
 	r.cfg.Registry.Subscribe(c, r.name("governor", ""))
 	r.step(c, upload.Start{})
+	r.lookAtBounds(c)
 	return nil
 }
 
@@ -128,6 +132,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.step(c, upload.Tick{})
 	case seamTick:
 		r.showSeam(c)
+	case lookTick:
+		r.lookAtBounds(c)
 	case pace.Granted:
 		r.step(c, upload.Granted{Ref: msg.Ref})
 	case registry.Registered:
@@ -142,6 +148,22 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		return actors.Exit(actors.Normal, "the writer ended: "+msg.Reason.String())
 	}
 	return r.ended
+}
+
+// lookEvery is how soon, at the latest, a change of the log's bounds is seen.
+const lookEvery = 10 * time.Second
+
+// lookAtBounds takes the stream's retention from what the log's writer publishes, which
+// is what it applies itself.
+func (r *replicaReader) lookAtBounds(c *actors.Context) {
+	if s, ok := r.cfg.Local.Writer.Status().(segment.Status); ok {
+		bounds := upload.Bounds{MaxBytes: s.Retention.MaxBytes, MaxAge: s.Retention.MaxAge}
+		if bounds != r.bounds {
+			r.bounds = bounds
+			r.step(c, upload.Retain{Bounds: bounds})
+		}
+	}
+	c.After(lookEvery, lookTick{})
 }
 
 func (r *replicaReader) registered(c *actors.Context, msg registry.Registered) {

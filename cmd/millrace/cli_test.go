@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,8 +21,6 @@ import (
 	"millrace/cmd/internal/httpadmin"
 	"millrace/core/pgout"
 	"millrace/core/pos"
-	"millrace/core/segment"
-	"millrace/supervision"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -36,14 +35,17 @@ func shop() admin.StreamStatus {
 	return admin.StreamStatus{
 		ID: "__shop_1772366400000000000", Name: "shop", Epoch: 4, State: "running",
 		First: 0, Next: 1234567, LocalFirst: 1200000, LocalBytes: 300 << 20,
-		RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
+		RemoteState: admin.RemoteKnown, RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
 		Local:   map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
 		Tiering: map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
 	}
 }
 
 func empty() admin.StreamStatus {
-	return admin.StreamStatus{ID: "__büro_1", Name: "büro", State: "waiting", Why: "disk full", First: -1, LocalFirst: -1, RemoteFirst: -1, SeamNext: -1}
+	return admin.StreamStatus{
+		ID: "__büro_1", Name: "büro", State: "waiting", Why: "disk full", First: -1, Next: 40, LocalFirst: 20, RemoteFirst: -1, SeamNext: -1,
+		RemoteState: admin.RemoteUnknown, RemoteWhy: "waiting: the manifest is not in the object store",
+	}
 }
 
 func (fakeNode) Status(context.Context) admin.NodeStatus {
@@ -79,79 +81,6 @@ func (n fakeNode) Open(ctx context.Context, name string, spec admin.ReadSpec) (a
 	}
 	return &fakeReader{breaks: name == "büro"}, nil
 }
-
-// Tree is a small node on which one stream's uploads are parked.
-func (fakeNode) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
-	if q.Path != "" {
-		return admin.TreeNode{}, &admin.Error{Class: admin.NotFound, What: "there is no process \"x\" below node", Hint: "millrace tree node shows what there is"}
-	}
-	at := func(path, state string) supervision.Node {
-		return supervision.Node{ID: filepath.Base(path), Path: path, State: state}
-	}
-	governor := admin.TreeNode{Node: at("node/tiering/governor", "running")}
-	governor.Restarts, governor.LastExit, governor.MailboxLen = 2, "crash: boom", 7
-	lost := admin.TreeNode{Node: at("node/tiering/stream_factory/__shop_1", admin.StateParked), Label: "shop", Note: "parked: the reconciler starts it again at its next look"}
-	lost.LastExit = "5 restarts within its period, the last for crash: boom"
-	factory := admin.TreeNode{
-		Node: at("node/tiering/stream_factory", "running"), Children: []admin.TreeNode{lost},
-		Page: &admin.TreePage{Total: 1000, Matched: 1000, Limit: 1, Troubled: 1},
-	}
-	return admin.TreeNode{Node: at("node", "running"), Children: []admin.TreeNode{
-		{Node: at("node/admin", "running")},
-		{Node: at("node/tiering", "running"), Children: []admin.TreeNode{governor, factory, {Node: at("node/tiering/reconciler", "running")}}},
-	}}, nil
-}
-
-func (fakeNode) Terminate(_ context.Context, path string) error {
-	if path == "node/admin" {
-		return &admin.Error{Class: admin.Forbidden, What: "the admin surface can't stop itself: nothing could start it again", Hint: "restart the node"}
-	}
-	return nil
-}
-
-func (fakeNode) Restart(context.Context, string) error { return nil }
-
-func (fakeNode) Registry() []admin.RegistryEntry {
-	return []admin.RegistryEntry{{Kind: "governor", Node: "n1", State: admin.Registered, Path: "node/tiering/governor", Incarnation: 12}}
-}
-
-func (fakeNode) Names(_ context.Context, stream string) ([]admin.RegistryEntry, error) {
-	return []admin.RegistryEntry{
-		{Kind: "writer", ID: "__shop_1", Label: stream, Node: "n1", State: admin.Registered, Path: "node/log/__shop_1/writer", Incarnation: 9, MailboxLen: 3},
-		{Kind: "replica_reader", ID: "__shop_1", Label: stream, Node: "n1", State: admin.Absent},
-	}, nil
-}
-
-func (fakeNode) Events(since uint64) admin.Events {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	all := []admin.Event{
-		{Seq: 1, Time: at, Kind: "started", Path: "node/tiering/governor", Incarnation: 3, Intensity: 3},
-		{Seq: 2, Time: at, Kind: "child_terminated", Path: "node/log/__shop_1/writer", Label: "shop", Incarnation: 4, Reason: "crash: boom", Stack: "goroutine 1", Trouble: true, Restarts: 1, Intensity: 5},
-	}
-	return admin.Events{Boot: "b", Events: all[min(since, 2):], Next: 2}
-}
-
-func (fakeNode) Tiering() admin.Tiering {
-	return admin.Tiering{Enabled: true, By: "operator", State: "undefined: shutdown"}
-}
-
-func (fakeNode) SetTiering(_ context.Context, enabled bool) (admin.Tiering, error) {
-	return admin.Tiering{Enabled: enabled, By: "operator", State: map[bool]string{true: "enabled", false: "disabled by the operator"}[enabled]}, nil
-}
-
-func (fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention) (admin.RetentionStatus, error) {
-	s := admin.RetentionStatus{Stream: stream, Own: map[string]string{}, Effective: segment.Retention{LocalMinBytes: 1 << 30}}
-	if c.MaxBytes != nil {
-		s.Own["max-length-bytes"], s.Effective.MaxBytes = fmt.Sprint(*c.MaxBytes), 10<<30
-		s.Notes = []string{"max-length-bytes of 64GiB has no effect: the node's retention.max_bytes is 10GiB"}
-	}
-	if c.MaxAge != nil {
-		s.Effective.MaxAge, s.Applied = *c.MaxAge, true
-	}
-	return s, nil
-}
-
-func (fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }
 
 // fakeReader moves once, yields three records, and ends or breaks off.
 type fakeReader struct {
@@ -301,6 +230,12 @@ func TestAnswersThatAreNotWholeFail(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}, record, []string{"unexpected EOF", "--from 8"}},
 		{"nothing at all", func(http.ResponseWriter, *http.Request) {}, "", []string{"nothing was printed"}},
+		{"an error before anything", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"error":"the store is down","hint":"the same read may be tried again"}`+"\n")
+		}, "", []string{"reading broke off: the store is down\n  the same read may be tried again\n$"}},
+		{"an error behind a record", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, record+`{"error":"the store is down","hint":"look at the store"}`+"\n")
+		}, record, []string{"look at the store\n  go on with: millrace read shop --from 8 --admin http://127.0.0.1:"}},
 		{"another server", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusTeapot) }, "",
 			[]string{"not an answer of Millrace", "is --admin right?"}},
 		{"a wrong token", func(w http.ResponseWriter, _ *http.Request) {
@@ -317,7 +252,7 @@ func TestAnswersThatAreNotWholeFail(t *testing.T) {
 				t.Errorf("exit %d, printed %q", code, out.String())
 			}
 			for _, want := range c.says {
-				if !strings.Contains(stderr.String(), want) {
+				if !strings.Contains(stderr.String()+"$", want) {
 					t.Errorf("%q is not said in: %s", want, stderr.String())
 				}
 			}
@@ -373,6 +308,77 @@ func TestANodeThatIsDownIsNamed(t *testing.T) {
 	code := execute([]string{"status", "--admin", srv.URL, "--token-file", tokenFile}, &out, &stderr)
 	if code != exitFailed || !strings.Contains(stderr.String(), "cannot reach the node at "+srv.URL) || !strings.Contains(stderr.String(), "millrace run") {
 		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+}
+
+// A node that is just being started is waited for: its folder, its token and its port.
+func TestACommandWaitsForANodeThatComesUp(t *testing.T) {
+	dir := t.TempDir()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen, data := ln.Addr().String(), filepath.Join(dir, "data")
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "m.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "[node]\ndata_dir = %q\n[admin]\nlisten = %q\n", data, listen), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, stderr strings.Builder
+	if code := execute([]string{"streams", "--config", file}, &out, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "admin token") {
+		t.Fatalf("without a node: exit %d: %s", code, stderr.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	time.AfterFunc(2*lookAgain, func() { ended <- os.Mkdir(data, 0o700) })
+	time.AfterFunc(folderTime+2*lookAgain, func() {
+		ended <- httpadmin.New(httpadmin.Config{
+			Listen: listen, TokenFile: filepath.Join(data, "admin.token"), Node: fakeNode{}, Metrics: http.NotFoundHandler(), Log: zerolog.Nop(),
+		}).Serve(ctx)
+	})
+	stderr.Reset()
+	if code := execute([]string{"streams", "--config", file}, &out, &stderr); code != 0 || !strings.Contains(out.String(), "shop") {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+	cancel()
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// An answer without a record says where the stream ends, lest a wrong offset look like a quiet stream.
+func TestNothingToPrintIsSaid(t *testing.T) {
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for status, says := range map[string]string{
+		`{"name":"shop","first":3,"next":12}`: "stream shop ends at offset 11\n", `{"name":"shop","first":-1,"next":0}`: "stream shop holds no records yet\n",
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/records") {
+				fmt.Fprint(w, status)
+				return
+			}
+			w.Header().Set(http.TrailerPrefix+httpadmin.CompleteTrailer, "true")
+		}))
+		for from, want := range map[string]string{"99999999": says, "2026-03-01T12:00:00Z": says, "next": ""} {
+			var out, stderr strings.Builder
+			code := execute([]string{"read", "shop", "--from", from, "--admin", srv.URL, "--token-file", tokenFile}, &out, &stderr)
+			if code != 0 || out.Len() > 0 || !strings.HasSuffix(stderr.String(), want) || want == "" && stderr.Len() > 0 {
+				t.Errorf("%s: exit %d, %q, %q", from, code, out.String(), stderr.String())
+			}
+		}
+		srv.Close()
+	}
+}
+
+func TestFlagsAreGivenAsAShellTakesThem(t *testing.T) {
+	g := &globals{config: "/etc/it's here/m.toml", tokenFile: "t"}
+	if got := g.reaching(); got != ` --config '/etc/it'\''s here/m.toml' --token-file t` {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,14 @@ import (
 // answerTime bounds every request but the reading of records.
 const answerTime = 40 * time.Second
 
+// startTime is how long a command waits for a node on this machine that is perhaps just
+// being started, and folderTime how long for its data folder.
+const (
+	startTime  = 5 * time.Second
+	folderTime = time.Second
+	lookAgain  = 50 * time.Millisecond
+)
+
 // maxAnswer bounds an answer that is held in memory, in bytes.
 const maxAnswer = 64 << 20
 
@@ -28,15 +37,44 @@ type client struct {
 	base      string // URL without a slash at its end
 	token     string
 	tokenFile string
+	flags     string // that reach the same node again
+	patience  patience
 	http      *http.Client
 }
 
-func newClient(g *globals) (*client, error) {
+// patience is how a command waits for a node to come up.
+type patience struct {
+	dataDir string // of the node; "" if it is not known to be on this machine
+	began   time.Time
+}
+
+// lost pauses, and reports whether it is time to give up: there is no node's folder, or
+// its node took too long.
+func (p patience) lost(ctx context.Context) bool {
+	limit := startTime
+	if _, err := os.Stat(p.dataDir); err != nil {
+		limit = folderTime
+	}
+	if p.dataDir == "" || time.Since(p.began) >= limit {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(lookAgain):
+		return false
+	}
+}
+
+func newClient(ctx context.Context, g *globals) (*client, error) {
 	s, err := g.settings()
 	if err != nil {
 		return nil, err
 	}
-	c := &client{base: "http://" + s.Admin.Listen, tokenFile: s.Admin.TokenFile}
+	c := &client{base: "http://" + s.Admin.Listen, tokenFile: s.Admin.TokenFile, flags: g.reaching()}
+	if g.admin == "" && g.tokenFile == "" {
+		c.patience = patience{dataDir: s.Node.DataDir, began: time.Now()}
+	}
 	if g.admin != "" {
 		u, err := url.Parse(g.admin)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -47,7 +85,12 @@ func newClient(g *globals) (*client, error) {
 	if g.tokenFile != "" {
 		c.tokenFile = g.tokenFile
 	}
-	c.token, err = httpadmin.ReadToken(c.tokenFile)
+	for {
+		c.token, err = httpadmin.ReadToken(c.tokenFile)
+		if !errors.Is(err, fs.ErrNotExist) || c.patience.lost(ctx) {
+			break
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &failure{err: err, hint: "the node writes it when it first starts (millrace run); name its file with --token-file, or its configuration with --config"}
 	}
@@ -59,8 +102,21 @@ func newClient(g *globals) (*client, error) {
 	return c, nil
 }
 
-// send makes a request and returns an answer whose status is a success.
+// send makes a request and returns an answer whose status is a success. While nobody
+// listens, or what is asked for is not up yet, it waits for the node.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	for {
+		resp, err := c.try(ctx, method, path, body)
+		var f *failure
+		early := errors.Is(err, syscall.ECONNREFUSED) || // nothing was sent
+			errors.As(err, &f) && f.status == http.StatusServiceUnavailable && method == http.MethodGet
+		if !early || c.patience.lost(ctx) {
+			return resp, err
+		}
+	}
+}
+
+func (c *client) try(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var payload io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -88,7 +144,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 func (c *client) unreachable(err error) error {
 	hint := "look at its log"
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		hint = "start it with: millrace run, or name another one with --admin URL or --config FILE"
+		hint = "start it with: millrace run" + c.flags + ", or name another one with --admin URL or --config FILE"
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -107,7 +163,7 @@ func (c *client) refused(resp *http.Response) error {
 		r.Error = "the node at " + c.base + " does not take the token in " + c.tokenFile
 		r.Hint = "name the node's own token file with --token-file, or its configuration with --config"
 	}
-	return &failure{what: r.Error, hint: r.Hint}
+	return &failure{what: r.Error, hint: r.Hint, status: resp.StatusCode}
 }
 
 // call makes a request, reads the answer into into, and returns it as it came.
@@ -133,7 +189,7 @@ func (c *client) call(method, path string, body, into any) ([]byte, error) {
 
 // ask is call, and prints the answer: as it came with --json, else by show.
 func ask[T any](g *globals, method, path string, body any, show func(w io.Writer, answer T)) error {
-	c, err := newClient(g)
+	c, err := newClient(context.Background(), g)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,9 @@ func newEventsCommand(g *globals) *cobra.Command {
 }
 
 func showEvents(g *globals, since uint64, follow bool) error {
-	c, err := newClient(g)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	c, err := newClient(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -51,8 +53,6 @@ func showEvents(g *globals, since uint64, follow bool) error {
 		}
 		return nil
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
 	resp, err := c.send(ctx, http.MethodGet, fmt.Sprintf("/events?follow=1&since=%d", since), nil)
 	if err != nil {
 		return err

@@ -50,6 +50,8 @@ type failure struct {
 	what string
 	hint string // what to do next; may be empty
 	err  error  // cause; may be nil
+
+	status int // of the node's refusal; 0 if it is none
 }
 
 func (f *failure) Error() string {

@@ -60,7 +60,7 @@ func newReadCommand(g *globals) *cobra.Command {
 
 // read prints until the end, the limit, or the end of ctx.
 func read(ctx context.Context, g *globals, r reading) error {
-	c, err := newClient(g)
+	c, err := newClient(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func read(ctx context.Context, g *globals, r reading) error {
 		return err
 	}
 	defer resp.Body.Close()
-	p := printer{g: g, out: bufio.NewWriter(g.out)}
+	p := printer{g: g, c: c, out: bufio.NewWriter(g.out)}
 	err = errors.Join(p.copy(bufio.NewReaderSize(resp.Body, 64<<10)), printed(p.out.Flush()))
 	switch {
 	case ctx.Err() != nil && r.follow:
@@ -88,12 +88,13 @@ func read(ctx context.Context, g *globals, r reading) error {
 	case resp.Trailer.Get(httpadmin.CompleteTrailer) != "true":
 		return p.broken(io.ErrUnexpectedEOF, r)
 	}
-	return nil
+	return p.nothing(r)
 }
 
 // printer copies lines: records to standard output, notices where they belong.
 type printer struct {
 	g       *globals
+	c       *client
 	out     *bufio.Writer
 	last    []byte             // the last record line
 	refusal *httpadmin.Refusal // the error line, if one came
@@ -156,6 +157,24 @@ func (p *printer) moved(line []byte) error {
 	return nil
 }
 
+// nothing says where the stream ends, if nothing of it was printed that was asked for. It
+// is not said of a reading from the end on, where nothing is what is to be expected.
+func (p *printer) nothing(r reading) error {
+	if p.last != nil || r.follow || r.from == "next" {
+		return nil
+	}
+	var s admin.StreamStatus
+	if _, err := p.c.call(http.MethodGet, streamPath(r.stream), nil, &s); err != nil {
+		return err
+	}
+	if !s.First.Valid() || s.Next <= s.First {
+		fmt.Fprintf(p.g.err, "millrace: nothing to print: stream %s holds no records yet\n", r.stream)
+		return nil
+	}
+	fmt.Fprintf(p.g.err, "millrace: nothing to print: stream %s ends at offset %s\n", r.stream, s.Next-1)
+	return nil
+}
+
 // broken explains an answer that is not whole.
 func (p *printer) broken(err error, r reading) error {
 	var f *failure
@@ -164,8 +183,11 @@ func (p *printer) broken(err error, r reading) error {
 	}
 	if p.refusal != nil {
 		hint := p.goOn(r)
-		if p.refusal.Hint != "" {
-			hint = p.refusal.Hint + "; then " + hint
+		switch {
+		case p.last == nil && p.refusal.Hint != "":
+			hint = p.refusal.Hint
+		case p.refusal.Hint != "":
+			hint = p.refusal.Hint + "\n" + hint
 		}
 		return &failure{what: "reading broke off: " + p.refusal.Error, hint: hint}
 	}
@@ -180,5 +202,9 @@ func (p *printer) goOn(r reading) string {
 	if !ok || !found || err != nil {
 		return "nothing was printed; try again"
 	}
-	return fmt.Sprintf("go on with: millrace read %s --from %d", r.stream, offset+1)
+	text := fmt.Sprintf("go on with: millrace read %s --from %d", quoted(r.stream), offset+1)
+	if r.follow {
+		text += " --follow"
+	}
+	return text + p.g.reaching()
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +29,28 @@ func (g *globals) settings() (settings.Settings, error) {
 		return s, &failure{err: err, hint: "the keys are listed in docs/configuration.md"}
 	}
 	return s, nil
+}
+
+// reaching is the flags that reach the same node again, each with a space before it.
+func (g *globals) reaching() string {
+	text := ""
+	for _, f := range []struct{ name, value string }{{"config", g.config}, {"admin", g.admin}, {"token-file", g.tokenFile}} {
+		if f.value != "" {
+			text += " --" + f.name + " " + quoted(f.value)
+		}
+	}
+	return text
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r) || r >= utf8.RuneSelf
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func newRootCommand(g *globals) *cobra.Command {

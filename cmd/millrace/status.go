@@ -63,13 +63,24 @@ func showStream(w io.Writer, s admin.StreamStatus) {
 	if s.Why != "" {
 		state += ": " + s.Why
 	}
+	readable, stored, missing := span(s.First, s.Next), fmt.Sprintf("%s, %s", span(s.RemoteFirst, s.SeamNext), size(s.RemoteBytes)), count(int(notStored(s)), "record")
+	switch s.RemoteState {
+	case admin.RemoteUnknown:
+		stored, missing = "NOT KNOWN: "+s.RemoteWhy, "not known"
+		if !s.First.Valid() && s.Next > 0 {
+			readable = fmt.Sprintf("not known from where, to offset %s", s.Next-1)
+		}
+	case admin.RemoteDisabled:
+		stored, missing = "not known: "+s.RemoteWhy, "not known"
+	case admin.RemoteKnown:
+	}
 	table(w, [][]string{
 		{"stream", fmt.Sprintf("%s (%s)", s.Name, s.ID)},
 		{"state", state},
-		{"readable", span(s.First, s.Next)},
+		{"readable", readable},
 		{"on disk", fmt.Sprintf("%s, %s", span(s.LocalFirst, s.Next), size(s.LocalBytes))},
-		{"in store", fmt.Sprintf("%s, %s", span(s.RemoteFirst, s.SeamNext), size(s.RemoteBytes))},
-		{"not stored", count(int(notStored(s)), "record")},
+		{"in store", stored},
+		{"not stored", missing},
 	})
 	section(w, "local log", s.Local)
 	section(w, "tiering", s.Tiering)

@@ -36,12 +36,23 @@ func showStreams(w io.Writer, streams []admin.StreamStatus) {
 	}
 	rows := [][]string{{"STREAM", "STATE", "FIRST", "NEXT", "LOCAL FROM", "LOCAL", "STORED TO", "STORED"}}
 	for _, s := range streams {
+		first, seam, stored := s.First.String(), s.SeamNext.String(), size(s.RemoteBytes)
+		if s.RemoteState == admin.RemoteUnknown {
+			seam, stored = "unknown", "unknown"
+			if !s.First.Valid() {
+				first = "unknown"
+			}
+		}
 		rows = append(rows, []string{
-			s.Name, s.State, s.First.String(), s.Next.String(),
-			s.LocalFirst.String(), size(s.LocalBytes), s.SeamNext.String(), size(s.RemoteBytes),
+			s.Name, s.State, first, s.Next.String(), s.LocalFirst.String(), size(s.LocalBytes), seam, stored,
 		})
 	}
 	table(w, rows)
+	for _, s := range streams {
+		if s.RemoteState == admin.RemoteUnknown {
+			fmt.Fprintf(w, "what the object store holds of %s is not known: %s\n", s.Name, s.RemoteWhy)
+		}
+	}
 }
 
 func newStreamCommand(g *globals) *cobra.Command {

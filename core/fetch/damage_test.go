@@ -77,3 +77,49 @@ func TestALocalChunkOutOfPlaceIsDamage(t *testing.T) {
 		}
 	}
 }
+
+// Local damage is passed by way of the store where that has the records; elsewhere it
+// lasts, and the error says so.
+func TestLocalDamageIsReadFromTheStore(t *testing.T) {
+	w := stocked(t, resolve.First(), 8, 2, 0)
+	w.upload(2)
+	w.publish()
+	w.damaged[1], w.damaged[3], w.damaged[6] = true, true, true
+	for range 20 {
+		w.pullOnce(1)
+	}
+	if !w.begun || w.at != w.chunks[6].ID || len(w.detours) != 2 {
+		t.Fatalf("it stands at %s with detours at %v, waited for %v", w.at, w.detours, w.waits)
+	}
+	for range doubtful {
+		w.pullOnce(1)
+		for len(w.timers) > 0 {
+			w.fire()
+		}
+	}
+	if w.lastError() != Damaged || !w.errs[len(w.errs)-1].Lasting() {
+		t.Fatalf("the pulls ended with %v", w.errs)
+	}
+	delete(w.damaged, 6)
+	w.drain()
+}
+
+// Damage in both tiers is neither handed out nor run after in circles.
+func TestDamageInBothTiersIsReported(t *testing.T) {
+	w := stocked(t, resolve.First(), 4, 4, 0)
+	w.damaged[0] = true
+	key := w.objectAt(0)
+	good := bytes.Clone(w.objects[key])
+	w.objects[key][fragment.DataStart+chunk.HeaderSize+9] ^= 1
+	for range 3 * doubtful {
+		w.pullOnce(rapidMax)
+		for len(w.timers) > 0 {
+			w.fire()
+		}
+	}
+	if w.lastError() != Damaged {
+		t.Errorf("the pulls ended with %v", w.errs)
+	}
+	w.objects[key] = good
+	w.drain()
+}

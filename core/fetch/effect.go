@@ -64,11 +64,19 @@ type Answer struct {
 // Repositioned tells that records were passed over: to be logged and counted.
 type Repositioned struct{ Moved resolve.Moved }
 
+// Detour tells that the local log is damaged at At, and that the records [At, To) are
+// read from the object store instead: to be logged and counted.
+type Detour struct {
+	At, To pos.Offset
+	Why    string
+}
+
 // Waiting tells that something failed and is tried again after a time: to be
 // logged and counted.
 type Waiting struct {
 	Err   Error
 	After time.Duration
+	Local bool // it is the local log that failed
 }
 
 func (Look) effect()         {}
@@ -82,4 +90,5 @@ func (SetTimer) effect()     {}
 func (StopTimer) effect()    {}
 func (Answer) effect()       {}
 func (Repositioned) effect() {}
+func (Detour) effect()       {}
 func (Waiting) effect()      {}

@@ -87,6 +87,8 @@ type state struct {
 	pointer   resolve.Pointer
 	seeks     int // since a chunk came or the tail was reached
 
+	broken string // why the local chunk at next can't be read, while the store is looked at for it
+
 	doubts  int // how often the manifest numbered doubted was not believed
 	doubted pos.Revision
 

@@ -44,6 +44,11 @@ func act(t *rapid.T, w *world) {
 		"publish": w.publish,
 		"pending": func() { w.row = manifest.Row{} },
 		"expire":  w.expire,
+		"rot": func() {
+			if len(w.chunks) > 0 {
+				w.damaged[rapid.IntRange(0, len(w.chunks)-1).Draw(t, "rotten")] = true
+			}
+		},
 		"tiering": func() {
 			w.tiering = !w.tiering
 			w.pointer = resolve.PointerAbsent
@@ -91,7 +96,7 @@ func act(t *rapid.T, w *world) {
 			w.step(rapid.SampledFrom([]Input{Fired{ID: 0}, Fired{ID: 1 << 40}, Fetched{ID: 1 << 40, Data: []byte{1}}, FetchFailed{ID: 1 << 40, Class: Gone}, FetchRefused{ID: 1 << 40}}).Draw(t, "input"))
 		},
 	}
-	names := []string{"append", "commit", "trim", "upload", "publish", "pending", "expire", "tiering", "stop", "start", "pull", "pull", "pull",
+	names := []string{"append", "commit", "trim", "upload", "publish", "pending", "expire", "rot", "tiering", "stop", "start", "pull", "pull", "pull",
 		"respond", "respond", "respond", "refuse", "fail", "point", "wake", "fire", "stale"}
 	actions[rapid.SampledFrom(names).Draw(t, "action")]()
 }

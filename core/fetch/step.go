@@ -136,6 +136,9 @@ func (m *Machine) seen(in Seen, out []Effect) []Effect {
 		}
 		return out
 	}
+	if m.s.broken != "" {
+		return m.detour(in.Known, out)
+	}
 	in.Known.Pointer, m.s.pointer = m.s.pointer, resolve.PointerUnasked
 	if m.s.seeks++; m.s.seeks > maxSeeks {
 		m.s.seeks = 0
@@ -252,7 +255,7 @@ func (m *Machine) localRead(in LocalRead, out []Effect) []Effect {
 	m.s.busy = false
 	for _, c := range in.Chunks {
 		if err := m.follows(c.Header); err != nil {
-			return m.leaveLocal(Damaged, err.Error(), out)
+			return m.localDamage(err.Error(), out)
 		}
 		m.take(c.Header, c.Bytes, false)
 	}
@@ -271,10 +274,48 @@ func (m *Machine) localRead(in LocalRead, out []Effect) []Effect {
 	case EndFailed:
 		return m.leaveLocal(Fault, in.Why, out)
 	case EndDamaged:
-		return m.leaveLocal(Damaged, in.Why, out)
+		return m.localDamage(in.Why, out)
 	default:
 		return m.leaveLocal(0, "", out)
 	}
+}
+
+// localDamage closes the cursor and looks for the next offset in the object store. A
+// reader that never found its first offset can't: it does not know what to look for.
+func (m *Machine) localDamage(why string, out []Effect) []Effect {
+	if !m.s.next.Valid() {
+		return local(m.leaveLocal(Damaged, why, out))
+	}
+	m.s.broken = why
+	return m.leaveLocal(0, "", out)
+}
+
+// detour goes on in the object store if it has the next offset, whose local copy is
+// damaged. Otherwise only an operator can help, or the upload of what the disk brings
+// back: the local log is tried again after a time.
+func (m *Machine) detour(k resolve.Known, out []Effect) []Effect {
+	why := m.s.broken
+	m.s.broken = ""
+	p, ok := resolve.Covered(m.s.next, k)
+	if !ok {
+		return local(m.wait(Damaged, why+"; the object store is not known to have it", out))
+	}
+	m.s.seeks = 0 // whatever goes wrong there waits: it is no running in circles
+	out = append(out, Detour{At: p.At, To: p.Entry.Next, Why: why})
+	m.enter(remote{entry: p.Entry}, p.At == p.Entry.First)
+	return out
+}
+
+// local marks the Waiting that was appended last.
+func local(out []Effect) []Effect {
+	for i := len(out) - 1; i >= 0; i-- {
+		if w, ok := out[i].(Waiting); ok {
+			w.Local = true
+			out[i] = w
+			break
+		}
+	}
+	return out
 }
 
 // leaveLocal closes the cursor and seeks again, after a time if class is not 0.

@@ -52,6 +52,8 @@ type world struct {
 	pointer   resolve.Pointer
 	running   bool
 	uid       pos.UID
+	damaged   map[int]bool // chunks whose local copy is not what was written
+	detours   []pos.Offset
 
 	m      *Machine
 	cursor int // next chunk, -1 if none is open
@@ -76,9 +78,9 @@ type world struct {
 func newWorld(spec resolve.Spec, fail func(string, ...any)) *world {
 	return &world{
 		objects: map[string][]byte{}, live: manifest.New(0), running: true, tiering: true,
-		row:    manifest.Row{State: manifest.StateResolved, Manifest: manifest.New(0)},
-		m:      New(Config{Stream: stream, Prefix: prefix, Spec: spec, RangeBytes: 150}),
-		cursor: -1, timers: map[uint64]bool{}, at: pos.NoOffset, fail: fail,
+		row:     manifest.Row{State: manifest.StateResolved, Manifest: manifest.New(0)},
+		m:       New(Config{Stream: stream, Prefix: prefix, Spec: spec, RangeBytes: 150}),
+		damaged: map[int]bool{}, cursor: -1, timers: map[uint64]bool{}, at: pos.NoOffset, fail: fail,
 	}
 }
 
@@ -214,6 +216,8 @@ func (w *world) do(e Effect) Input {
 		w.answer(e)
 	case Repositioned:
 		w.repositioned(e.Moved)
+	case Detour:
+		w.detours = append(w.detours, e.At)
 	case Waiting:
 		w.waits = append(w.waits, e.Err.Class)
 	}
@@ -270,6 +274,9 @@ func (w *world) read(maxBytes int) Input {
 			return r
 		case w.cursor >= w.committed:
 			r.End = EndTail
+			return r
+		case w.damaged[w.cursor]:
+			r.End, r.Why = EndDamaged, "planned"
 			return r
 		}
 		c := w.chunks[w.cursor]
@@ -344,6 +351,11 @@ func (w *world) fire() {
 // drain brings the world to rest and reads to its end.
 func (w *world) drain() {
 	w.running, w.tiering = true, true
+	for i := range w.damaged {
+		if !w.covered(i) {
+			delete(w.damaged, i) // nothing but a repair helps
+		}
+	}
 	w.committed = len(w.chunks)
 	w.publish()
 	for i := 0; w.at != w.offset(w.committed); i++ {
@@ -358,6 +370,12 @@ func (w *world) drain() {
 			w.fire() // what is left is a retry, the error of which was answered at once
 		}
 	}
+}
+
+// covered reports whether the object store has chunk i.
+func (w *world) covered(i int) bool {
+	j, ok := w.live.Find(w.chunks[i].ID)
+	return ok && w.live.Entries[j].First <= w.chunks[i].ID
 }
 
 const rapidMax = 1 << 20

@@ -1,6 +1,10 @@
 package pgout
 
-import "millrace/core/pos"
+import (
+	"time"
+
+	"millrace/core/pos"
+)
 
 // confirming decides when the server may forget WAL.
 type confirming struct {
@@ -10,6 +14,7 @@ type confirming struct {
 	confirmed pos.LSN // what the server was told, or has by itself
 	target    pos.LSN // to be confirmed when the row with its E is saved
 	lastAt    pos.Millis
+	savedAt   pos.Millis // when the row was last stored for a confirmation
 	retryAt   pos.Millis // after a row that could not be saved
 	why       string     // why not
 }
@@ -58,11 +63,23 @@ func (c *confirming) dueAt(m *Machine) pos.Millis {
 	if c.ready.lsn <= c.confirmed || m.saveWhy == saveConfirm {
 		return 0
 	}
-	return max(c.lastAt.Add(m.cfg.ConfirmEvery), c.retryAt)
+	due := max(c.lastAt.Add(m.cfg.ConfirmEvery), c.retryAt)
+	known := m.row.Confirmed
+	if c.ready.last.Offset <= c.stored.Offset && c.ready.lsn > known && c.ready.lsn-known < keepWAL {
+		due = max(due, c.savedAt.Add(keepEvery))
+	}
+	return due
 }
 
-// pumpConfirm confirms what is fsynced; when that passes the stored E, after storing a
-// new one.
+// WAL that holds nothing for us moves the row's Confirmed no more often than this, and
+// is not confirmed before.
+const (
+	keepEvery = 10 * time.Second
+	keepWAL   = 16 << 20 // bytes
+)
+
+// pumpConfirm confirms what is fsynced; when that passes the stored E, or all that was
+// ever confirmed, after storing that.
 func (m *Machine) pumpConfirm() {
 	c := &m.confirm
 	n := 0
@@ -75,19 +92,23 @@ func (m *Machine) pumpConfirm() {
 	if m.stage < stStream || due == 0 || m.now < due || m.saveWhy != saveNone {
 		return
 	}
-	if c.ready.last.Offset <= c.stored.Offset {
+	event := c.ready.last.Offset > c.stored.Offset
+	if !event && c.ready.lsn <= m.row.Confirmed {
 		m.confirmNow(c.ready.lsn)
 		return
 	}
 	c.target = c.ready.lsn
 	m.saveWhy = saveConfirm
 	row := m.row
-	row.Event = c.ready.last
+	if event {
+		row.Event = c.ready.last
+	}
+	row.Confirmed = max(row.Confirmed, c.target)
 	m.emit(&SaveRow{Gen: m.gen, Row: row})
 }
 
 func (m *Machine) confirmSaved() {
-	m.confirm.stored, m.confirm.why, m.confirm.retryAt = m.row.Event, "", 0
+	m.confirm.stored, m.confirm.why, m.confirm.retryAt, m.confirm.savedAt = m.row.Event, "", 0, m.now
 	m.confirmNow(m.confirm.target)
 }
 

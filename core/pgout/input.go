@@ -130,9 +130,12 @@ const (
 	NotFound                   // slot, publication or table is gone
 	Conflict                   // the metadata row is not what it was, or may not be
 	Broken                     // bytes that make no sense: a bug here or there
+	// Unreadable: decoding came to a change made while the publication did not exist. The
+	// server looks it up in the catalog as it was at that change, so it fails for ever.
+	Unreadable
 )
 
-var classNames = [...]string{"unavailable", "denied", "misconfigured", "slot in use", "slot lost", "not found", "conflict", "broken"}
+var classNames = [...]string{"unavailable", "denied", "misconfigured", "slot in use", "slot lost", "not found", "conflict", "broken", "unreadable"}
 
 // String is the class in lower case words.
 func (c Class) String() string { return classNames[c] }

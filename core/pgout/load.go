@@ -169,6 +169,6 @@ func (m *Machine) tablesSaved() {
 		return
 	}
 	m.trouble.clear()
-	m.tables.retryAt = 0
+	m.tables.retryAt, m.tables.failures = 0, 0
 	m.enter(stStream)
 }

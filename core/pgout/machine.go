@@ -62,6 +62,10 @@ type Machine struct {
 
 	trouble  trouble
 	broke    string // not empty: history broke in the stream, so load anew
+	cantRead string // not empty: the slot's WAL can't be decoded, and why
+	counted  string // the loss counted last: it is found again until the load has begun
+	lookedAt pos.Millis
+	inspect  inspecting
 	plan     Decision
 	row      Row
 	saveWhy  purpose // what the SaveRow outstanding is for
@@ -119,6 +123,7 @@ func (m *Machine) halt(s stage) {
 	m.saveWhy = saveNone
 	m.load = loading{}
 	m.stream = streaming{}
+	m.inspect = inspecting{}
 	m.log.reset()
 	m.confirm.reset()
 	m.emit(&CloseAll{})
@@ -179,14 +184,12 @@ func (m *Machine) surveyed(s *Survey) {
 	if s.Row != nil {
 		m.row = *s.Row
 	}
-	d := Decide(m.cfg, s)
-	if d.Action == ActResume && m.broke != "" {
-		d = Decision{Action: ActLoad, Why: m.broke}
-	}
+	d := m.decide(s)
 	m.plan = d
 	if d.Lost != "" {
-		m.counters.Losses++
-		m.emit(&Warn{Error: true, Text: fmt.Sprintf("%s: %s", d.Why, d.Lost)})
+		m.lost(fmt.Sprintf("%s: %s", d.Why, d.Lost))
+	} else if d.Broke {
+		m.lost(d.Why)
 	}
 	switch d.Action {
 	case ActRefuse:
@@ -201,16 +204,43 @@ func (m *Machine) surveyed(s *Survey) {
 	case ActResume:
 		m.log.start(s.Log.Next, Mark{Position: s.tail(), Offset: s.Log.Next - 1}, s.Tail)
 		m.confirm.start(m.row.Event, s.Server.Slot.Confirmed)
-		m.tables.resume(m.cfg.Name, &m.row, s.Loaded, s.Server.Publication.Tables)
+		m.counted, m.trouble.loads = "", 0
+		m.tables.resume(m.cfg.Name, &m.row, s.Loaded, s.Server.Publication.Tables, s.Server.Flush)
 		m.stream.begin(s.Tail.Open && s.Tail.Found, d.Resent, s.tail().LSN)
 		m.enter(stStart)
 	}
 }
 
+// decide is Decide with what the last attempts found in the stream.
+func (m *Machine) decide(s *Survey) Decision {
+	d := Decide(m.cfg, s)
+	if d.Action != ActResume {
+		return d
+	}
+	switch {
+	case m.broke != "":
+		d = Decision{Action: ActLoad, Why: m.broke, Broke: true}
+	case m.cantRead != "":
+		d = slotLost(m.cfg, fmt.Sprintf("replication slot %q can't be read any more: changes were made while publication %q did not exist (%s)",
+			m.cfg.Slot, m.cfg.Publication, m.cantRead))
+	}
+	return permitted(d, &s.Server)
+}
+
+// lost counts a loss and says so, once as long as it is found again.
+func (m *Machine) lost(what string) {
+	if m.counted == what {
+		return
+	}
+	m.counted = what
+	m.counters.Losses++
+	m.emit(&Warn{Error: true, Text: what})
+}
+
 func (m *Machine) started() {
 	m.trouble.clear()
 	m.stream.startedAt = m.now
-	m.stream.inspectAt = m.now.Add(m.cfg.RetryMin)
+	m.inspect.at = m.now.Add(m.cfg.RetryMin)
 	m.enter(stStream)
 }
 
@@ -228,7 +258,7 @@ func (m *Machine) rowSaved(row Row) {
 	case stSaveLoading:
 		m.beginLoad()
 	case stSaveStreaming:
-		m.broke = ""
+		m.broke, m.cantRead, m.counted, m.trouble.loads = "", "", "", 0
 		m.confirm.start(row.Event, row.Consistent)
 		m.stream.begin(false, false, 0)
 		m.enter(stStart)
@@ -252,6 +282,7 @@ func (m *Machine) pump() {
 	}
 	m.flush()
 	m.pumpStage()
+	m.pumpInspect()
 	m.pumpConfirm()
 	if m.log.mustWatch() {
 		m.log.watching = true
@@ -270,6 +301,7 @@ func (m *Machine) pumpStage() {
 	m.asked = true
 	switch m.stage {
 	case stLook:
+		m.lookedAt, m.inspect.at = m.now, m.now.Add(m.cfg.InspectEvery)
 		m.emit(&Look{Gen: m.gen})
 	case stFree:
 		m.emit(&EndBackend{Gen: m.gen, PID: m.plan.PID})
@@ -295,9 +327,9 @@ func (m *Machine) announced() Row {
 	case stSaveCreating:
 		r.Stream, r.Slot, r.Phase = m.cfg.Stream, m.cfg.Slot, PhaseCreating
 		r.SystemID, r.Timeline = m.server.SystemID, m.server.Timeline
-		r.Consistent, r.Event = 0, Mark{Offset: pos.NoOffset}
+		r.Consistent, r.Confirmed, r.Event = 0, 0, Mark{Offset: pos.NoOffset}
 	case stSaveLoading:
-		r.Phase, r.Consistent = PhaseLoading, m.load.consistent
+		r.Phase, r.Consistent, r.Confirmed = PhaseLoading, m.load.consistent, m.load.consistent
 	case stSaveStreaming, stSubSaveEvent:
 		r.Phase, r.Event = PhaseStreaming, m.log.last
 	default: // saves no row

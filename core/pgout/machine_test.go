@@ -58,7 +58,7 @@ func describe(t *testing.T, e Effect) string {
 		return text
 	case *SaveRow:
 		r := e.Row
-		return fmt.Sprintf("SaveRow %s timeline %d consistent %s E %s at %s, revision %s", r.Phase, r.Timeline, r.Consistent, r.Event.Position, r.Event.Offset, r.Revision)
+		return fmt.Sprintf("SaveRow %s timeline %d consistent %s E %s at %s, confirmed %s, revision %s", r.Phase, r.Timeline, r.Consistent, r.Event.Position, r.Event.Offset, r.Confirmed, r.Revision)
 	case *SaveTables:
 		var keys []string
 		for _, r := range e.Rows {
@@ -250,12 +250,20 @@ func TestStoryKeepalives(t *testing.T) {
 	s.step(&Synced{At: s.at(), Next: 12})
 	s.step(&Synced{At: s.at(), Next: 13})
 	s.saved()
-	s.say("# nothing new in the log: no row to write")
+	s.say("# nothing new in the log: the row is written now and then, for what is confirmed")
 	s.now += 2000
 	s.wal(90000)
+	s.now += 8000
+	s.step(&Tick{At: s.at()})
+	s.saved()
 	s.say("# an empty transaction")
-	s.now += 2000
+	s.now += 10000
 	s.wal(90100, begin(90010), commit(90010, 90058))
+	s.saved()
+	s.say("# much WAL")
+	s.now += 1000
+	s.wal(90058 + 16<<20)
+	s.saved()
 	s.golden("keepalives.txt")
 }
 
@@ -299,6 +307,7 @@ func TestStoryNewTable(t *testing.T) {
 	s.say("# a table that was not loaded: its changes are dropped, and the server is looked at")
 	s.wal(600, begin(600), &lines.Relation, row("1"), orders, insert("1"))
 	server := goodSurvey().Server
+	server.Flush = 648
 	server.Publication = &Publication{Name: "pub", Tables: []Table{lines, ordersTable}}
 	s.step(&Inspected{At: s.at(), Server: server})
 	s.say("# it is loaded between two transactions")

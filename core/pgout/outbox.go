@@ -8,15 +8,16 @@ import (
 // the append in flight. There is one: ExpectNext fences a single append, not a row of
 // them, since after the first was refused the second could fit again.
 type outbox struct {
-	pen    pen
-	held   *draft // the newest event: whether it is the last of its transaction is not known
-	batch  []Record
-	size   int // bytes of the batch
-	buf    []byte
-	next   pos.Offset // the offset of the next record to leave
-	last   Mark       // of the newest record written (held included): Offset is what it will get
-	flying bool
-	flight int // bytes of the append in flight
+	pen     pen
+	held    *draft // the newest event: whether it is the last of its transaction is not known
+	batch   []Record
+	size    int // bytes of the batch
+	buf     []byte
+	next    pos.Offset // the offset of the next record to leave
+	last    Mark       // of the newest record written (held included): Offset is what it will get
+	flying  bool
+	flight  int        // bytes of the append in flight
+	flownAt pos.Millis // since when it is
 	// committed and synced are next offsets, as the log told.
 	committed, synced pos.Offset
 	watching          bool
@@ -116,5 +117,6 @@ func (m *Machine) flush() {
 		return
 	}
 	records, at := m.log.take()
+	m.log.flownAt = m.now
 	m.emit(&Append{Gen: m.gen, ExpectNext: at, Records: records})
 }

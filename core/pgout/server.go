@@ -52,7 +52,14 @@ type Table struct {
 	// Keyless: no usable replica identity, so PostgreSQL refuses the application's own
 	// updates and deletes while the publication publishes them.
 	Keyless bool
+	// What keeps the role from loading the table.
+	NoSelect    bool // it may not SELECT every published column
+	NoUsage     bool // it may not use the schema
+	RowSecurity bool // a policy would hide rows from it
 }
+
+// Readable reports whether the role can load the table.
+func (t *Table) Readable() bool { return !t.NoSelect && !t.NoUsage && !t.RowSecurity }
 
 // TableRow says that a table was loaded: its key is durable proof that rows of this
 // very membership of this very table under this very name are in the stream.

@@ -27,8 +27,11 @@ type Row struct {
 	Consistent pos.LSN // the slot's consistent point
 	// Event is E: the last record the log must hold, at least the last one before any
 	// LSN that was confirmed.
-	Event    Mark
-	Revision pos.Revision
+	Event Mark
+	// Confirmed is the highest LSN that was ever confirmed, or that was about to be; 0: not
+	// known. A slot beyond it was moved by somebody else.
+	Confirmed pos.LSN
+	Revision  pos.Revision
 }
 
 // LogView is what the stream's local log says of itself.
@@ -74,6 +77,7 @@ type Decision struct {
 	Why    string // of a refusal or a load
 	Hint   string // what to run
 	Lost   string // not empty: confirmed events are gone from the log, and which
+	Broke  bool   // ActLoad: the stream can't be continued though it was complete
 	PID    int    // ActFree
 	// DropOld is the slot of an earlier configuration, to be dropped with the load.
 	DropOld string
@@ -86,7 +90,21 @@ type Decision struct {
 const pluginName = "pgoutput"
 
 // Decide is the table of what to do at (re)start, from top to bottom.
-func Decide(cfg Config, s *Survey) Decision {
+func Decide(cfg Config, s *Survey) Decision { return permitted(decide(cfg, s), &s.Server) }
+
+// permitted refuses a load that would fail in the middle, before slot and stream are
+// touched. Streaming takes no privileges.
+func permitted(d Decision, s *Server) Decision {
+	if d.Action != ActLoad {
+		return d
+	}
+	if why, hint := unreadable(s.Role, s.Publication.Tables); why != "" {
+		return refuse(fmt.Sprintf("%s; it is to be loaded: %s", why, d.Why), hint)
+	}
+	return d
+}
+
+func decide(cfg Config, s *Survey) Decision {
 	if d, bad := refuseServer(cfg, &s.Server); bad {
 		return d
 	}
@@ -115,11 +133,14 @@ func Decide(cfg Config, s *Survey) Decision {
 	if slot != nil && slot.ActivePID != 0 {
 		return Decision{Action: ActFree, PID: slot.ActivePID, Why: fmt.Sprintf("replication slot %q is held by backend %d", cfg.Slot, slot.ActivePID)}
 	}
-	if why := mustReload(cfg, s); why != "" {
-		return Decision{Action: ActLoad, Why: why}
+	if why, broke := mustReload(cfg, s); why != "" {
+		return Decision{Action: ActLoad, Why: why, Broke: broke}
 	}
-	if slot == nil || slot.Lost() {
-		return slotLost(cfg, slot)
+	if slot == nil {
+		return slotLost(cfg, fmt.Sprintf("replication slot %q is gone", cfg.Slot))
+	}
+	if slot.Lost() {
+		return slotLost(cfg, fmt.Sprintf("replication slot %q is lost: the server removed WAL it needs", cfg.Slot))
 	}
 	return resume(s)
 }
@@ -144,34 +165,32 @@ func refuseServer(cfg Config, s *Server) (Decision, bool) {
 	return Decision{}, false
 }
 
-// mustReload tells why the stream's content can't be continued, "" if it can.
-func mustReload(cfg Config, s *Survey) string {
+// mustReload tells why the stream's content can't be continued, "" if it can, and
+// whether that is because history broke.
+func mustReload(cfg Config, s *Survey) (why string, broke bool) {
 	row := s.Row
 	switch {
 	case row.Phase != PhaseStreaming:
-		return fmt.Sprintf("the load was interrupted (phase %s)", row.Phase)
+		return fmt.Sprintf("the load was interrupted (phase %s)", row.Phase), false
 	case row.Stream != cfg.Stream:
-		return fmt.Sprintf("the stream is a new one (%s, before %s)", cfg.Stream, row.Stream)
+		return fmt.Sprintf("the stream is a new one (%s, before %s)", cfg.Stream, row.Stream), false
 	case row.SystemID != s.Server.SystemID:
-		return fmt.Sprintf("history broke: the server is another one (system id %s, before %s)", s.Server.SystemID, row.SystemID)
+		return fmt.Sprintf("history broke: the server is another one (system id %s, before %s)", s.Server.SystemID, row.SystemID), true
 	case row.Timeline != s.Server.Timeline:
-		return fmt.Sprintf("history broke: the server is on timeline %d, before %d", s.Server.Timeline, row.Timeline)
+		return fmt.Sprintf("history broke: the server is on timeline %d, before %d", s.Server.Timeline, row.Timeline), true
 	// A commit record that begins at the WAL's end is not there.
 	case s.Server.Flush <= s.newest():
-		return fmt.Sprintf("history broke: the server's WAL ends at %s, and the stream holds what happened up to %s", s.Server.Flush, s.newest())
+		return fmt.Sprintf("history broke: the server's WAL ends at %s, and the stream holds what happened up to %s", s.Server.Flush, s.newest()), true
 	}
-	return ""
+	return "", false
 }
 
-func slotLost(cfg Config, slot *Slot) Decision {
-	why := fmt.Sprintf("replication slot %q is gone", cfg.Slot)
-	if slot != nil {
-		why = fmt.Sprintf("replication slot %q is lost: the server removed WAL it needs", cfg.Slot)
-	}
+// slotLost follows on_slot_lost.
+func slotLost(cfg Config, why string) Decision {
 	if cfg.OnSlotLost == SlotLostStop {
 		return refuse(why, "events may be missing; set on_slot_lost = \"reload\" to void the stream and load anew")
 	}
-	return Decision{Action: ActLoad, Why: why}
+	return Decision{Action: ActLoad, Why: why, Broke: true}
 }
 
 // resume checks that the log still holds what was confirmed, and says where to begin.
@@ -185,7 +204,10 @@ func resume(s *Survey) Decision {
 		return Decision{Action: ActLoad, Why: "the local log ends before the last confirmed event",
 			Lost: fmt.Sprintf("events beyond %s (next offset %s) up to %s (offset %s)", tail, s.Log.Next, row.Event.Position, row.Event.Offset)}
 	case slot.Confirmed < row.Consistent:
-		return Decision{Action: ActLoad, Why: fmt.Sprintf("history broke: replication slot %q is at %s, before the point %s it was created at", slot.Name, slot.Confirmed, row.Consistent)}
+		return Decision{Action: ActLoad, Broke: true, Why: fmt.Sprintf("history broke: replication slot %q is at %s, before the point %s it was created at", slot.Name, slot.Confirmed, row.Consistent)}
+	case row.Confirmed != 0 && slot.Confirmed > row.Confirmed:
+		return Decision{Action: ActLoad, Why: fmt.Sprintf("replication slot %q was moved or made anew by somebody else", slot.Name),
+			Lost: fmt.Sprintf("it is at %s, and %s was the last confirmed: what was committed between is not in the stream", slot.Confirmed, row.Confirmed)}
 	case slot.Confirmed > tail.LSN && tail.LSN > row.Event.LSN:
 		return Decision{Action: ActLoad, Why: fmt.Sprintf("replication slot %q was moved to %s by somebody else, past our last event", slot.Name, slot.Confirmed),
 			Lost: fmt.Sprintf("events after %s up to LSN %s", tail, slot.Confirmed)}

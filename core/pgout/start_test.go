@@ -76,6 +76,23 @@ var decisions = map[string]struct {
 	"tail above E, slot moved past it": {func(_ *Config, s *Survey) {
 		s.Log.Next, s.Tail.Mark, s.Server.Slot.Confirmed = 20, Mark{Position{LSN: 700}, 19}, 701
 	}, ActLoad, "moved to 0/2BD by somebody else", 0, false},
+	"slot at the last confirmed": {func(_ *Config, s *Survey) { s.Row.Confirmed = 450 }, ActResume, "", 500, true},
+	"slot beyond the last confirmed": {func(_ *Config, s *Survey) { s.Row.Confirmed = 449 }, ActLoad,
+		"was moved or made anew by somebody else; it is at 0/1C2, and 0/1C1 was the last confirmed", 0, false},
+	"slot beyond the last confirmed, which is not known": {confirmedAt(548, 0), ActResume, "", 500, false},
+	"slot made anew beyond E, which is the tail":         {confirmedAt(600, 548), ActLoad, "made anew by somebody else", 0, false},
+
+	"a table not readable and nothing to load": {unreadableTable(Table{NoSelect: true}), ActResume, "", 500, true},
+	"a table without SELECT": {whileLoading(unreadableTable(Table{NoSelect: true})), ActRefuse,
+		`role "millrace" can't read all rows of published tables: shop.Orders; it is to be loaded: the load was interrupted (phase loading); run GRANT SELECT ON "shop"."Orders" TO "millrace"`, 0, false},
+	"a schema without USAGE": {whileLoading(unreadableTable(Table{NoUsage: true})), ActRefuse, `run GRANT USAGE ON SCHEMA "shop" TO "millrace"`, 0, false},
+	"hidden by row security": {whileLoading(unreadableTable(Table{RowSecurity: true})), ActRefuse, `run ALTER ROLE "millrace" BYPASSRLS`, 0, false},
+	"first load, no SELECT": {func(cfg *Config, s *Survey) {
+		unreadableTable(Table{NoSelect: true})(cfg, s)
+		s.Row, s.Server.Slot = nil, nil
+	}, ActRefuse, "GRANT SELECT", 0, false},
+	"neither USAGE nor SELECT": {whileLoading(unreadableTable(Table{NoUsage: true, NoSelect: true})), ActRefuse, `TO "millrace"; GRANT SELECT ON`, 0, false},
+
 	"slot is behind its creation": {func(_ *Config, s *Survey) { s.Server.Slot.Confirmed = 99 }, ActLoad, "history broke: replication slot", 0, false},
 	"E confirmed":                 {func(_ *Config, s *Survey) { s.Server.Slot.Confirmed = 548 }, ActResume, "", 500, false},
 	"load is the tail": {func(_ *Config, s *Survey) {
@@ -96,6 +113,19 @@ var decisions = map[string]struct {
 	"role":           {func(_ *Config, s *Survey) { s.Server.Replication = false }, ActRefuse, `ALTER ROLE "millrace" REPLICATION`, 0, false},
 	"no publication": {func(_ *Config, s *Survey) { s.Server.Publication = nil }, ActRefuse, `CREATE PUBLICATION "pub" FOR ALL TABLES`, 0, false},
 	"via root":       {func(_ *Config, s *Survey) { s.Server.Publication.ViaRoot = true }, ActRefuse, `ALTER PUBLICATION "pub" SET (publish_via_partition_root = false)`, 0, false},
+}
+
+func confirmedAt(slot, row pos.LSN) func(*Config, *Survey) {
+	return func(_ *Config, s *Survey) { s.Server.Slot.Confirmed, s.Row.Confirmed = slot, row }
+}
+
+func unreadableTable(t Table) func(*Config, *Survey) {
+	t.Relation = Relation{OID: 3, Schema: "shop", Name: "Orders"}
+	return func(_ *Config, s *Survey) { s.Server.Publication.Tables = []Table{ordersTable, t} }
+}
+
+func whileLoading(change func(*Config, *Survey)) func(*Config, *Survey) {
+	return func(cfg *Config, s *Survey) { change(cfg, s); s.Row.Phase = PhaseLoading }
 }
 
 func TestDecide(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 type Counters struct {
 	Events  int64 // records written
 	Commits int64 // transactions received, empty ones included
-	Losses  int64 // times that events were found lost, or history broken
+	Losses  int64 // times that events were found lost, history broken or the slot gone
 }
 
 // Status is what a capture shows of itself. LSNs are in PostgreSQL's notation, times
@@ -18,7 +18,7 @@ type Counters struct {
 type Status struct {
 	Name        string       `json:"name"`
 	Stream      pos.StreamID `json:"stream"`
-	State       string       `json:"state"` // writer_down, starting, loading, streaming, waiting
+	State       string       `json:"state"` // writer_down, starting, loading, streaming, silent, waiting
 	Doing       string       `json:"doing"`
 	Phase       Phase        `json:"phase"` // of the metadata row
 	Slot        string       `json:"slot"`
@@ -63,9 +63,10 @@ type Warning struct {
 
 // Status shows the machine at a time.
 func (m *Machine) Status(now pos.Millis) Status {
+	silent := m.silentSince(now)
 	s := Status{Name: m.cfg.Name, Stream: m.cfg.Stream, State: m.state(), Doing: m.stage.String(), Phase: m.row.Phase, Slot: m.cfg.Slot,
 		Publication: m.cfg.Publication, Confirmed: lsnText(m.confirm.confirmed), Received: lsnText(m.stream.received), Retained: -1,
-		Events: m.counters.Events, Commits: m.counters.Commits, Losses: m.counters.Losses, InFlight: int64(m.log.flight + m.log.size), Warnings: m.warnings()}
+		Events: m.counters.Events, Commits: m.counters.Commits, Losses: m.counters.Losses, InFlight: int64(m.log.flight + m.log.size), Warnings: m.warnings(now)}
 	if !m.log.last.IsZero() {
 		s.Event = m.log.last.String()
 	}
@@ -77,7 +78,7 @@ func (m *Machine) Status(now pos.Millis) Status {
 	}
 	if m.asOf != 0 {
 		s.LagMillis = m.stream.lag
-		if m.stage != stStream || m.stream.handled < len(m.stream.inbox) {
+		if silent != 0 || m.stage != stStream || m.stream.handled < len(m.stream.inbox) {
 			s.LagMillis = max(0, int64(now-m.asOf))
 		}
 	}
@@ -85,7 +86,9 @@ func (m *Machine) Status(now pos.Millis) Status {
 		t := &m.load.tables[m.load.current]
 		s.Load = &LoadStatus{Table: t.FullName(), Tables: len(m.load.tables), Done: m.load.current, Rows: m.load.rows, Estimated: t.Rows, Total: m.load.total}
 	}
-	if m.trouble.why != "" {
+	if silent != 0 {
+		s.State, s.Waiting = "silent", m.silent(silent)
+	} else if m.trouble.why != "" {
 		s.Waiting = &Waiting{Until: m.trouble.retryAt, Why: m.trouble.why, Hint: m.trouble.hint}
 	}
 	return s
@@ -106,14 +109,20 @@ func (m *Machine) state() string {
 	}
 }
 
-func (m *Machine) warnings() []Warning {
+func (m *Machine) warnings(now pos.Millis) []Warning {
 	var all []Warning
+	if w, ok := m.stuck(now); ok {
+		all = append(all, w)
+	}
 	if m.confirm.why != "" {
 		all = append(all, Warning{Why: "confirmations wait for the metadata store: " + m.confirm.why})
 	}
 	p := m.server.Publication
 	if p == nil {
 		return all
+	}
+	if why, hint := unreadable(m.server.Role, p.Tables); why != "" {
+		all = append(all, Warning{Why: why + "; they can't be loaded", Hint: hint})
 	}
 	if len(p.Missing) > 0 {
 		all = append(all, Warning{Why: fmt.Sprintf("publication %q does not publish %v: the stream will not show them", p.Name, p.Missing),

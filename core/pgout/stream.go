@@ -26,9 +26,8 @@ type streaming struct {
 	tail   pos.LSN // its commit
 	seen   int     // how many of the digests the resent transaction had
 
-	inspecting bool
-	inspectAt  pos.Millis
-	startedAt  pos.Millis
+	full      bool // nothing was asked for, for want of room
+	startedAt pos.Millis
 
 	received pos.LSN // WAL end last told
 	lag      int64   // how old the last commit was when it was taken, milliseconds
@@ -63,18 +62,19 @@ func (m *Machine) pumpStream() {
 		s.inbox, s.handled = s.inbox[:0], 0
 		if !s.asked && m.open() {
 			s.asked = true
+			if s.full {
+				s.full, m.inspect.since = false, m.now
+			}
 			m.emit(&Receive{Gen: m.gen})
 		}
 	}
-	if !s.inspecting && m.now >= s.inspectAt {
-		s.inspecting = true
-		m.emit(&Inspect{Gen: m.gen})
-	}
+	s.full = s.full || !s.asked
 }
 
-// loadFresh begins to load tables new in the publication, between transactions.
+// loadFresh begins to load tables new in the publication, between transactions: not
+// before the stream is where they were seen, since it may turn out unreadable until there.
 func (m *Machine) loadFresh() bool {
-	if len(m.tables.fresh) == 0 || m.stream.open || m.stream.midway || m.now < m.tables.retryAt {
+	if len(m.tables.fresh) == 0 || m.stream.open || m.stream.midway || m.now < m.tables.retryAt || m.stream.received < m.tables.seenAt {
 		return false
 	}
 	m.enter(stSubCreate)
@@ -83,7 +83,10 @@ func (m *Machine) loadFresh() bool {
 
 func (m *Machine) wal(w *Wal) error {
 	s := &m.stream
-	s.received = max(s.received, w.End)
+	if w.Data != nil || w.End > s.received {
+		s.received = max(s.received, w.End)
+		m.heard()
+	}
 	if w.Data == nil {
 		m.keepalive(w.End)
 		return nil
@@ -269,7 +272,6 @@ func (m *Machine) compare(op Op, rel *Relation, kind OldKind, old, fresh Tuple, 
 // historyBroke ends the attempt; the next voids the stream and loads anew.
 func (m *Machine) historyBroke(why string) {
 	m.broke = "history broke: " + why
-	m.counters.Losses++
-	m.emit(&Warn{Error: true, Text: m.broke})
+	m.lost(m.broke)
 	m.again(m.broke)
 }

@@ -20,8 +20,10 @@ type tables struct {
 	shapes map[uint32]*Relation // of this connection, tracked or not
 	// strangers came in the stream and were not published when last looked.
 	strangers map[uint32]bool
-	fresh     []Table // published and not loaded
+	fresh     []Table // published, readable and not loaded
+	seenAt    pos.LSN // the WAL's end when the first of fresh were seen
 	retryAt   pos.Millis
+	failures  int // loads that failed in a row
 }
 
 func (t *tables) init() {
@@ -35,7 +37,7 @@ func sameMember(a, b *Table) bool {
 }
 
 // resume takes what is durable: the published tables that have a row are in the stream.
-func (t *tables) resume(name string, row *Row, rows []TableRow, published []Table) {
+func (t *tables) resume(name string, row *Row, rows []TableRow, published []Table, flush pos.LSN) {
 	known := t.byOID
 	t.init()
 	durable := map[string]TableRow{}
@@ -55,15 +57,19 @@ func (t *tables) resume(name string, row *Row, rows []TableRow, published []Tabl
 		}
 		t.byOID[p.OID] = k
 	}
-	t.published(published)
+	t.fresh = t.fresh[:0]
+	t.published(published, flush)
 }
 
-// published takes the publication's tables as they are now.
-func (t *tables) published(now []Table) {
+// published takes the publication's tables as they are now, the WAL ending at flush.
+func (t *tables) published(now []Table, flush pos.LSN) {
+	if len(t.fresh) == 0 {
+		t.seenAt = flush
+	}
 	t.fresh = t.fresh[:0]
 	t.retryAt = 0
 	for i := range now {
-		if k := t.byOID[now[i].OID]; k == nil || !sameMember(&k.table, &now[i]) {
+		if k := t.byOID[now[i].OID]; (k == nil || !sameMember(&k.table, &now[i])) && now[i].Readable() {
 			t.fresh = append(t.fresh, now[i])
 		}
 	}
@@ -91,18 +97,15 @@ func (t *tables) of(rel *Relation) *tracked {
 	return k
 }
 
-// inspected takes a look at the server made while streaming.
-func (m *Machine) inspected(s *Server) {
-	m.stream.inspecting = false
-	m.stream.inspectAt = m.now.Add(m.cfg.InspectEvery)
-	m.server = *s
+// publication takes the publication as it was seen while streaming.
+func (m *Machine) publication(s *Server) {
 	if s.Publication == nil {
 		return
 	}
 	strangers := m.tables.strangers
 	m.tables.strangers = map[uint32]bool{}
 	retryAt := m.tables.retryAt
-	m.tables.published(s.Publication.Tables)
+	m.tables.published(s.Publication.Tables, s.Flush)
 	m.tables.retryAt = retryAt
 	if len(m.tables.fresh) == 0 && m.stage == stStream {
 		m.trouble.clear()
@@ -122,5 +125,5 @@ func (m *Machine) stranger(oid uint32) {
 		return
 	}
 	m.tables.strangers[oid] = true
-	m.stream.inspectAt = m.now
+	m.inspect.at = m.now
 }

@@ -12,6 +12,7 @@ type trouble struct {
 	why, hint string
 	retryAt   pos.Millis
 	attempts  int
+	loads     int // of the whole capture that failed in a row, but for an unavailable server
 }
 
 func (t *trouble) set(why, hint string) { t.why, t.hint = why, hint }
@@ -23,6 +24,27 @@ const patience = 60 * 1000 // milliseconds
 
 // slow is the wait where only somebody's hand helps.
 const slow = 30 * time.Second
+
+// loadRetryMax is the longest wait before a load that failed again and again: each voids,
+// and appends anew what comes before its failure.
+const loadRetryMax = time.Hour
+
+// loadBackoff is the least wait after the n-th load that failed in a row.
+func (m *Machine) loadBackoff(n int) time.Duration {
+	if n < 2 {
+		return 0
+	}
+	return min(m.cfg.RetryMax<<min(n-2, 16), loadRetryMax)
+}
+
+// loadFailed is the least wait after an attempt that ends now.
+func (m *Machine) loadFailed() time.Duration {
+	if m.stage < stLoad || m.stage > stSaveStreaming {
+		return 0
+	}
+	m.trouble.loads++
+	return m.loadBackoff(m.trouble.loads)
+}
 
 // backoff is the next wait: doubling from RetryMin to RetryMax.
 func (m *Machine) backoff() time.Duration {
@@ -45,6 +67,9 @@ func (m *Machine) fail(f Failure) {
 	if f.Class == Denied || f.Class == Misconfigured {
 		wait = max(wait, min(slow, m.cfg.RetryMax))
 	}
+	if f.Class != Unavailable {
+		wait = max(wait, m.loadFailed())
+	}
 	m.halt(stWait)
 	m.trouble.set(f.Why, f.Hint)
 	m.retryIn(wait)
@@ -52,9 +77,10 @@ func (m *Machine) fail(f Failure) {
 
 // again ends the attempt and looks again soon: the log's tail has moved.
 func (m *Machine) again(why string) {
+	wait := max(min(100*time.Millisecond, m.cfg.RetryMin), m.loadFailed())
 	m.halt(stWait)
 	m.trouble.set(why, "")
-	m.retryIn(min(100*time.Millisecond, m.cfg.RetryMin))
+	m.retryIn(wait)
 }
 
 func (m *Machine) failed(in *Failed) {
@@ -64,8 +90,7 @@ func (m *Machine) failed(in *Failed) {
 		m.again(f.Why)
 		return
 	case *Inspect:
-		m.stream.inspecting = false
-		m.stream.inspectAt = m.now.Add(m.cfg.InspectEvery)
+		m.inspectedAgainAt()
 		return
 	case *SaveRow:
 		if m.saveWhy == saveConfirm && f.Class == Unavailable {
@@ -74,6 +99,7 @@ func (m *Machine) failed(in *Failed) {
 			return
 		}
 	case *StartStream:
+		m.unreadable(f)
 		if f.Class == SlotInUse && f.PID != 0 {
 			m.halt(stFree)
 			m.plan.PID = f.PID
@@ -85,10 +111,20 @@ func (m *Machine) failed(in *Failed) {
 			m.subFailed(f)
 			return
 		}
-	case *Look, *DropSlots, *EndBackend, *SaveTables, *Receive, *WatchSync:
+	case *Receive:
+		m.unreadable(f)
+	case *Look, *DropSlots, *EndBackend, *SaveTables, *WatchSync:
 	case *CloseSnapshot, *CloseAll, *Confirm, *Timer, *Warn: // are not answered
 	}
 	m.fail(f)
+}
+
+// unreadable notes that the slot's WAL holds changes that can't be decoded: the next
+// look treats the slot as lost.
+func (m *Machine) unreadable(f Failure) {
+	if f.Class == Unreadable {
+		m.cantRead = f.Why
+	}
 }
 
 // subFailed gives up loading the new tables for a while: the others stream on.
@@ -96,7 +132,12 @@ func (m *Machine) subFailed(f Failure) {
 	m.emit(&CloseSnapshot{})
 	m.log.seal(false)
 	m.load = loading{}
-	m.tables.retryAt = m.now.Add(max(m.backoff(), m.cfg.RetryMin))
+	wait := max(m.backoff(), m.cfg.RetryMin)
+	if f.Class != Unavailable {
+		m.tables.failures++
+		wait = max(wait, m.loadBackoff(m.tables.failures))
+	}
+	m.tables.retryAt = m.now.Add(wait)
 	m.trouble.set(fmt.Sprintf("loading tables new in publication %q: %s", m.cfg.Publication, f.Why), f.Hint)
 	m.enter(stStream)
 }
@@ -113,9 +154,6 @@ func (m *Machine) setTimer() {
 	case stWait:
 		sooner(m.trouble.retryAt)
 	case stStream:
-		if !m.stream.inspecting {
-			sooner(m.stream.inspectAt)
-		}
 		// A moment that has passed waits for the transaction's end, not for time.
 		if len(m.tables.fresh) > 0 && m.tables.retryAt > m.now {
 			sooner(m.tables.retryAt)
@@ -123,6 +161,7 @@ func (m *Machine) setTimer() {
 		sooner(m.confirm.dueAt(m))
 	default: // goes on with an answer, not with time
 	}
+	sooner(m.inspect.dueAt(m.stage))
 	if due != 0 && due != m.timerAt {
 		m.timerAt = due
 		m.emit(&Timer{At: max(due, m.now)})

@@ -29,6 +29,8 @@ type Known struct {
 	// Row is the node's cached manifest; the zero Row, which is pending, if there
 	// is none. Read only with Tiering.
 	Row manifest.Row
+	// Why says what the manifest waits for while Row is pending; empty if nobody can tell.
+	Why string
 	// Pointer is read only without Tiering.
 	Pointer Pointer
 }
@@ -149,9 +151,32 @@ func Resolve(s Spec, k Known) Place {
 		return withoutTiering(s, k)
 	}
 	if k.Row.State != manifest.StateResolved || k.Row.Manifest == nil {
-		return Unavailable{Why: "the stream's manifest is not known to this node yet: try again"}
+		return pending(k)
 	}
 	return withManifest(s, k, k.Row.Manifest)
+}
+
+// pending is the answer while the manifest is not known.
+func pending(k Known) Unavailable {
+	if k.Why == "" {
+		return Unavailable{Why: "the stream's manifest is not known to this node yet: try again"}
+	}
+	return Unavailable{Why: "what the object store holds of the stream is not known to this node: " + k.Why}
+}
+
+// Covered returns where the object store has the record o, whether or not the local log
+// has it too: for a reader that found the local copy damaged. Without, the place is not
+// known to be in the store.
+func Covered(o pos.Offset, k Known) (RemoteAt, bool) {
+	if !k.Tiering || k.Row.State != manifest.StateResolved || k.Row.Manifest == nil {
+		return RemoteAt{}, false
+	}
+	m := k.Row.Manifest
+	i, ok := m.Find(o)
+	if !ok || m.Entries[i].First > o {
+		return RemoteAt{}, false
+	}
+	return RemoteAt{Entry: m.Entries[i], At: o}, true
 }
 
 // withManifest resolves what may lie below the local log.

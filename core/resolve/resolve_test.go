@@ -269,3 +269,41 @@ func TestSpecsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// A manifest that is not known is told with what it waits for.
+func TestPendingTellsWhy(t *testing.T) {
+	k := Known{First: 5, Committed: 9, Tiering: true}
+	for why, want := range map[string]string{"": "not known to this node yet", "waiting: the root is gone": "waiting: the root is gone"} {
+		k.Why = why
+		got, ok := Resolve(At(2), k).(Unavailable)
+		if !ok || got.Lasting || !strings.Contains(got.Why, want) {
+			t.Errorf("with %q: %+v", why, got)
+		}
+	}
+}
+
+func TestCoveredIsWhatTheManifestHas(t *testing.T) {
+	for _, m := range manifests(t) {
+		k := Known{First: 0, Committed: size, Tiering: true, Row: manifest.Row{State: manifest.StateResolved, Manifest: m}}
+		for o := pos.Offset(0); o <= size; o++ {
+			var want *manifest.Entry
+			for i := range m.Entries {
+				if m.Entries[i].First <= o && o < m.Entries[i].Next {
+					want = &m.Entries[i]
+				}
+			}
+			got, ok := Covered(o, k)
+			if ok != (want != nil) || ok && (got.Entry != *want || got.At != o || got.Moved != nil) {
+				t.Fatalf("offset %s in %+v: %+v, %v", o, m, got, ok)
+			}
+			pending, off := k, k
+			pending.Row.State, off.Tiering = manifest.StatePending, false
+			if _, ok := Covered(o, pending); ok {
+				t.Fatal("a pending row covers")
+			}
+			if _, ok := Covered(o, off); ok {
+				t.Fatal("without tiering the store covers")
+			}
+		}
+	}
+}

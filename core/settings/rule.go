@@ -78,6 +78,73 @@ func loopback4(host string) bool {
 	return true
 }
 
+var errConnection = errors.New("want a connection string of PostgreSQL: postgres://user@host:port/database, or pairs such as host=db user=millrace dbname=shop")
+
+// checkConnection holds what a connection string of PostgreSQL looks like, in either of
+// the two forms that its clients know. The error never repeats it: it may hold a password.
+func checkConnection(text string) error {
+	for _, scheme := range []string{"postgres://", "postgresql://"} {
+		if rest, ok := strings.CutPrefix(text, scheme); ok {
+			return checkAddress(rest)
+		}
+	}
+	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
+		key, value, ok := strings.Cut(rest, "=")
+		if !ok || !isOption(strings.TrimSpace(key)) {
+			return errConnection
+		}
+		if rest, ok = cutValue(strings.TrimLeft(value, " \t\r\n")); !ok {
+			return errors.New("a quoted value in the connection string has no end: close it with ', and write \\' for a ' in it")
+		}
+	}
+	return nil
+}
+
+// checkAddress checks what follows the scheme of a connection URL.
+func checkAddress(rest string) error {
+	if strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return errors.New("the connection URL holds a blank: write %20 for one in a password")
+	}
+	for i, part := range strings.Split(rest, "%") {
+		if i == 0 {
+			continue
+		}
+		if len(part) < 2 || !isHex(part[0]) || !isHex(part[1]) {
+			return errors.New("the connection URL holds a % without two hexadecimal digits behind it: write %25 for one in a password")
+		}
+	}
+	return nil
+}
+
+func isHex(b byte) bool {
+	return b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'f'
+}
+
+func isOption(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '_' && r != '.'
+	})
+}
+
+// cutValue takes one value of a pair off the front; ok is false if its quote is open.
+func cutValue(s string) (rest string, ok bool) {
+	quoted := strings.HasPrefix(s, "'")
+	if quoted {
+		s = s[1:]
+	}
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\':
+			i++
+		case quoted && s[i] == '\'':
+			return s[i+1:], true
+		case !quoted && strings.IndexByte(" \t\r\n", s[i]) >= 0:
+			return s[i:], true
+		}
+	}
+	return "", !quoted
+}
+
 // holdsPassword reports whether a connection string names a password itself, in
 // either of the two forms that PostgreSQL's clients know.
 func holdsPassword(url Secret) bool {
@@ -98,6 +165,9 @@ func (s Settings) FillURL(i int, text string) (Settings, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return s, errors.New("is empty: want a connection string, postgres://user:password@host:port/database")
+	}
+	if err := checkConnection(text); err != nil {
+		return s, err
 	}
 	s.Captures = append([]Capture(nil), s.Captures...)
 	s.Captures[i].URL = Secret(text)

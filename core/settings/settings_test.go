@@ -191,7 +191,7 @@ func TestUnknownKeysAreRefusedWithTheNearest(t *testing.T) {
 		"tiering": {"fragment_byte": int64(1)},
 		"log":     {"zzz": int64(1), "min_bytes": int64(5)},
 		"tierin":  {"enabled": true},
-	}, Captures: []map[string]any{{"name": "a", "url": "x", "pub": "y"}}})
+	}, Captures: []map[string]any{{"name": "a", "url": "host=x", "pub": "y"}}})
 	wantFault(t, err, "tiering.fragment_byte", "did you mean fragment_bytes?")
 	wantFault(t, err, "log.zzz", "unknown key")
 	wantFault(t, err, "log.min_bytes", "did you mean local.min_bytes?")
@@ -218,9 +218,9 @@ func TestCaptureDefaultsComeFromItsName(t *testing.T) {
 
 func TestCapturesMustNotShare(t *testing.T) {
 	_, err := Parse(Raw{Captures: []map[string]any{
-		{"name": "a", "url": "x"},
-		{"name": "a", "url": "x", "slot": "other", "stream": "other"},
-		{"name": "b", "url": "x", "slot": "millrace_a", "stream": "a"},
+		{"name": "a", "url": "host=x"},
+		{"name": "a", "url": "host=x", "slot": "other", "stream": "other"},
+		{"name": "b", "url": "host=x", "slot": "millrace_a", "stream": "a"},
 	}})
 	wantFault(t, err, "capture.name", "capture[0]")
 	wantFault(t, err, "capture.slot", "capture[0]")
@@ -228,7 +228,7 @@ func TestCapturesMustNotShare(t *testing.T) {
 }
 
 func TestCaptureNeedsANameAndExactlyOneSource(t *testing.T) {
-	_, err := Parse(Raw{Captures: []map[string]any{{}, {"name": "b", "url": "x", "url_env": "Y"}}})
+	_, err := Parse(Raw{Captures: []map[string]any{{}, {"name": "b", "url": "host=x", "url_env": "Y"}}})
 	wantFault(t, err, "capture.name", "required")
 	wantFault(t, err, "capture.url", "required")
 	wantFault(t, err, "capture.url_env", "url and url_env are both set")
@@ -271,6 +271,25 @@ func TestAPasswordInTheFileIsWarnedAbout(t *testing.T) {
 		}
 		if strings.Contains(fmt.Sprint(s.Warnings), "p@h") {
 			t.Errorf("the warning shows the secret: %q", s.Warnings)
+		}
+	}
+}
+
+func TestAConnectionStringHasTheShapeOfOne(t *testing.T) {
+	for text, good := range map[string]bool{
+		"postgres://u:p%40q@[::1]:5432/d?sslmode=require": true, "postgresql://h1:1,h2:2/d": true, "postgres://": true,
+		"host=h port=5432 user=u": true, " host = 'a b' password='it\\'s' ": true, "host=h dbname=": true, "options='-c a.b=c'": true,
+		"mysql://u:hunter2@h/d": false, "mysql://u:hunter2@h/d?a=b": false, "not a url": false, "hunter2": false, "=hunter2": false,
+		"host=h hunter2": false, "host=h password='hunter2": false, "postgres://u:hunter2%@h/d": false, "postgres://u:hunter2 x@h/d": false,
+		"postgres:/u:hunter2@h/d": false, "POSTGRES://u:hunter2@h/d": false,
+	} {
+		_, direct := Parse(Raw{Captures: []map[string]any{{"name": "a", "url": text}}})
+		_, filled := Default().withCapture().FillURL(0, text)
+		if (direct == nil) != good || (filled == nil) != good {
+			t.Errorf("%q: %v, %v", text, direct, filled)
+		}
+		if out := fmt.Sprint(direct, filled); strings.Contains(out, "hunter2") || strings.Contains(out, "not a url") {
+			t.Errorf("the error repeats the string: %s", out)
 		}
 	}
 }

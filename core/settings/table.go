@@ -26,7 +26,7 @@ func Sections() []Section {
 		{"node", "Who this node is and where it keeps its files."},
 		{"log", "How streams are written to local disk."},
 		{"local", "The window of each stream that stays on local disk."},
-		{"retention", "How much of each stream is kept at all, over local disk and object store together. What leaves this bound is deleted."},
+		{"retention", "How much of each stream is kept at all. The bounds hold for local disk and for the object store, each by itself. What leaves them is deleted, on local disk also where it was not uploaded."},
 		{"store", "The object store that holds the whole of each stream."},
 		{"tiering", "How streams get into the object store."},
 		{"admin", "The operator's HTTP surface, which the command line talks to."},
@@ -83,12 +83,12 @@ var logFields = []Field{
 	},
 	{
 		Section: "retention", Name: "max_bytes", Kind: Size, Min: 4 * kib, Max: 1024 * tib, ZeroOff: true, Default: "0",
-		Doc:  "Most bytes of one stream over both tiers; 0 = no bound. The oldest go first.",
+		Doc:  "Most bytes of one stream in either tier; 0 = no bound. The oldest segments and objects go first, whole ones only.",
 		node: func(s *Settings) slot { return slot{size: &s.Retention.MaxBytes} },
 	},
 	{
 		Section: "retention", Name: "max_age", Kind: Span, Min: int64(time.Second), Max: 36500 * day, ZeroOff: true, Default: "0s",
-		Doc:  "Records older than this are dropped, also when nothing new arrives; 0s = no bound.",
+		Doc:  "Segments and objects whose last record is older than this are deleted, also when nothing new arrives; 0s = no bound.",
 		node: func(s *Settings) slot { return slot{span: &s.Retention.MaxAge} },
 	},
 }
@@ -195,7 +195,7 @@ var captureFields = []Field{
 		inside: func(c *Capture) slot { return slot{text: &c.Stream} },
 	},
 	{
-		Section: SectionCapture, Name: "url", Kind: Text, Min: 1, Max: 4096,
+		Section: SectionCapture, Name: "url", Kind: Text, Min: 1, Max: 4096, check: checkConnection,
 		Doc:    "Connection string of the database, `postgres://user@host:port/database`. Exactly one of `url`, `url_file` and `url_env` is required; a password belongs in one of the other two.",
 		inside: func(c *Capture) slot { return slot{secret: &c.URL} },
 	},

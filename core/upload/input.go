@@ -162,6 +162,11 @@ type (
 		ID   WaiterID
 		Next pos.Offset
 	}
+	// Retain says what the stream's bounds are from now on.
+	Retain struct {
+		Stamp
+		Bounds
+	}
 	// StreamDeleted says that the stream was deleted.
 	StreamDeleted struct{ Stamp }
 )
@@ -190,6 +195,7 @@ func (RootPut) input()        {}
 func (PointerSwapped) input() {}
 func (ReplicaUp) input()      {}
 func (Await) input()          {}
+func (Retain) input()         {}
 func (StreamDeleted) input()  {}
 
 // Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them
@@ -240,6 +246,9 @@ func Stamped(in Input, s Stamp) Input {
 		in.Stamp = s
 		return in
 	case Await:
+		in.Stamp = s
+		return in
+	case Retain:
 		in.Stamp = s
 		return in
 	}

@@ -49,6 +49,7 @@ type Machine struct {
 	anchor       retry
 	anchors      anchorState
 
+	bounds   Bounds // of the store
 	drain    drain
 	assembly *fragment.Assembly
 	flights  []*flight // in the order they were cut
@@ -136,6 +137,8 @@ func (m *Machine) dispatch(in Input) {
 		m.show()
 	case Await:
 		m.await(in)
+	case Retain:
+		m.bounds = in.Bounds
 	case StreamDeleted:
 		m.deleted()
 	case Granted:
@@ -180,6 +183,7 @@ func (m *Machine) pump() {
 		m.transfer()
 	}
 	if m.phase == phaseOpen {
+		m.retain()
 		m.startPersist()
 		m.read()
 	}
@@ -201,6 +205,7 @@ func (m *Machine) setWake() {
 		m.wakeTransfers(earliest)
 		m.wakePersist(earliest)
 		m.wakeDrain(earliest)
+		m.wakeRetention(earliest)
 	default: // an answer comes, or nothing
 	}
 	if at != m.wake && at != 0 {

@@ -31,6 +31,7 @@ type persist struct {
 	drops    int  // how many of Machine.drops it carries
 	refused  bool // the swap was refused, as opposed to: its outcome is not known
 	lost     []string
+	why      string // the last failure
 }
 
 // edit changes the live manifest. It was made for it, so it fits.
@@ -110,6 +111,7 @@ func (m *Machine) rootPut(in RootPut) {
 func (m *Machine) persistFailed(r Result, what string) {
 	m.counts.PersistsFailed++
 	m.persist.failed(FaultLasting, m.at)
+	m.persist.why = r.Why
 	m.sparse(m.persist.fails, LevelWarn, fmt.Sprintf("%s, its last %d changes are not durable: %s", what, len(m.edits), r.Why))
 }
 
@@ -185,6 +187,7 @@ func (m *Machine) persisted() {
 	if !old.Revision.IsZero() && m.rootKey(old) != m.rootKey(p.next) {
 		garbage = append(garbage, m.rootKey(old))
 	}
+	before := m.stored
 	m.stored, m.pointer, m.persist = p.manifest, p.next, persist{}
 	m.live.Stamp(m.pointer.Epoch, m.pointer.Revision)
 	m.now = m.live.Manifest()
@@ -204,6 +207,7 @@ func (m *Machine) persisted() {
 	}
 	m.emit(Seam{Next: m.stored.Next, Seq: m.stored.Revision})
 	m.collect(garbage)
+	m.retired(before, edits)
 	m.answer()
 }
 

@@ -1,6 +1,10 @@
 package upload
 
-import "millrace/core/pos"
+import (
+	"fmt"
+
+	"millrace/core/pos"
+)
 
 // Counts are what a Machine has counted since it was made. They never fall.
 type Counts struct {
@@ -20,6 +24,8 @@ type Counts struct {
 	Gaps               int64 // declared gaps
 	GapRecords         int64 // offsets in them
 	Divergences        int64
+	Expired            int64      // fragments that retention removed from the store
+	BytesExpired       int64      // of chunks in them
 	LastPersist        pos.Millis // 0: none yet
 }
 
@@ -65,7 +71,8 @@ type PipelineStatus struct {
 	EditsInPersist int        `json:"edits_in_persist"`
 	BytesInPersist int64      `json:"bytes_in_persist"` // applied and not persisted
 	Persisting     bool       `json:"persisting"`
-	LastPersist    pos.Millis `json:"last_persist_ms"` // 0: none since it started
+	PersistWhy     string     `json:"persist_why,omitempty"` // why the last try failed
+	LastPersist    pos.Millis `json:"last_persist_ms"`       // 0: none since it started
 	Waiters        int        `json:"waiters"`
 	Stalled        pos.Offset `json:"stalled_offset"` // the lowest that fails lastingly
 	StalledWhy     string     `json:"stalled_why,omitempty"`
@@ -132,5 +139,25 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 			s.Stalled, s.StalledWhy = f.frag.First, f.why
 		}
 	}
+	if d := &m.drain; d.why != "" && s.Stalled == pos.NoOffset {
+		s.Stalled, s.StalledWhy = d.want, d.why
+	}
+	if m.persist.fails > 0 {
+		s.PersistWhy = m.persist.why
+	}
 	return s
+}
+
+// Trouble says what keeps the stream from getting into the store, empty if nothing
+// does. What passes by itself in a moment is no trouble.
+func (s Status) Trouble() string {
+	switch {
+	case s.Stream.State == phaseNames[phaseWaiting], s.Stream.State == phaseNames[phaseStalled]:
+		return s.Stream.State + ": " + s.Stream.Why
+	case s.Pipeline.StalledWhy != "":
+		return fmt.Sprintf("stalled at offset %s: %s", s.Pipeline.Stalled, s.Pipeline.StalledWhy)
+	case s.Pipeline.PersistWhy != "":
+		return "stalled: the manifest can't be persisted: " + s.Pipeline.PersistWhy
+	}
+	return ""
 }

@@ -75,34 +75,77 @@ func (c *client) status(ctx context.Context) (streamStatus, error) {
 }
 
 // read visits the stream's records from the given place on, and makes sure that
-// the answer was whole.
+// the answer was whole. Lines are read and parsed ahead of the visitor.
 func (c *client) read(ctx context.Context, from string, visit func(pos.Offset, *fold.Event) error) (err error) {
 	resp, err := c.get(ctx, "/streams/"+stream+"/records?from="+from)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	lines := bufio.NewReaderSize(resp.Body, 1<<20)
-	for {
-		text, err := readLine(lines)
-		if errors.Is(err, io.EOF) {
-			break
+	ahead := make(chan []parsed, 8)
+	stop := make(chan struct{})
+	var failed error // of the reading; to be looked at when ahead is closed
+	go func() {
+		defer close(ahead)
+		failed = parse(bufio.NewReaderSize(resp.Body, 1<<20), ahead, stop)
+	}()
+	defer func() {
+		close(stop)
+		err = errors.Join(err, resp.Body.Close())
+		for range ahead { // until the other goroutine has ended
 		}
-		if err != nil {
-			return fmt.Errorf("read the stream: %w", err)
+	}()
+	for batch := range ahead {
+		for _, p := range batch {
+			if err := visit(p.at, p.event); err != nil {
+				return err
+			}
 		}
-		offset, event, err := parseLine(text)
-		if err == nil {
-			err = visit(offset, event)
-		}
-		if err != nil {
-			return err
-		}
+	}
+	if failed != nil {
+		return failed
 	}
 	if got := resp.Trailer.Get("X-Millrace-Complete"); got != "true" {
 		return fmt.Errorf("read the stream: the answer ended without its mark of being whole (%q)", got)
 	}
 	return nil
+}
+
+// parsed is a record of the stream.
+type parsed struct {
+	at    pos.Offset
+	event *fold.Event
+}
+
+// parse sends the records in lines in batches, until the end, an error or a stop.
+func parse(lines *bufio.Reader, out chan<- []parsed, stop <-chan struct{}) error {
+	const size = 256
+	for {
+		var err error
+		batch := make([]parsed, 0, size)
+		for err == nil && len(batch) < size {
+			var text []byte
+			var p parsed
+			if text, err = readLine(lines); err == nil {
+				p.at, p.event, err = parseLine(text)
+			} else if !errors.Is(err, io.EOF) {
+				err = fmt.Errorf("read the stream: %w", err)
+			}
+			if err == nil {
+				batch = append(batch, p)
+			}
+		}
+		select {
+		case out <- batch:
+		case <-stop:
+			return nil
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // readLine reads a line, however long, and io.EOF behind the last; what it returns

@@ -154,6 +154,31 @@ func TestCheckFindsAHoleInTheOffsets(t *testing.T) {
 	}
 }
 
+func TestWhatWasShownIsCounted(t *testing.T) {
+	data, store := t.TempDir(), t.TempDir()
+	file := func(dir, name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var s shown
+	first := file(data, "0.segment")
+	file(data, "0.index")
+	s.look(data)
+	file(data, "7.segment")
+	file(data, "9.segment")
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	file(store, "a.fragment")
+	want := "shown: at least 2 segments rolled and 1 of them trimmed from local disk, 1 objects in the store, the node killed 4 times, PostgreSQL once"
+	if got := s.line(data, store, 5); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestNodeIsWatched runs shell scripts in the place of the node.
 func TestNodeIsWatched(t *testing.T) {
 	script := func(text string) *node {

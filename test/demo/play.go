@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"millrace/core/pos"
@@ -27,18 +28,21 @@ func (s *stage) play(ctx context.Context) error {
 	return nil
 }
 
-// watch prints the live line each second until the returned function is called.
+// watch prints the live line each second, and notes what there is to see, until the returned function is called.
 func (s *stage) watch(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(time.Second)
+		tick, glance := time.NewTicker(time.Second), time.NewTicker(100*time.Millisecond)
 		defer tick.Stop()
+		defer glance.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
+			case <-glance.C:
+				s.shown.look(s.data())
 			case <-tick.C:
 				screen.live(s.liveLine(ctx))
 			}
@@ -218,6 +222,9 @@ func (s *stage) verify(ctx context.Context) error {
 		verdict = "NOT verified"
 	}
 	s.say("%d runs of the node, %d loads begun, %s of memory at most", s.node.runs, c.voids, mib(s.node.measure()))
+	if os.Getenv("DEMO_EXIT") == "1" {
+		screen.print(s.shown.line(s.data(), s.store(), s.node.runs))
+	}
 	screen.print(fmt.Sprintf("%s: %d events, %d commits, %d missing, %d duplicated, %d out of order, %d tables equal; %d of %d bytes local",
 		verdict, l.Events, l.Commits, l.Missing, l.Duplicated, l.OutOfOrder, equal, local, st.RemoteBytes))
 	return wrap("first difference", c.first)

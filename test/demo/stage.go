@@ -37,6 +37,7 @@ type stage struct {
 	writers atomic.Pointer[shop.Writers] // nil before they start
 	acked   map[int][]int
 	read    atomic.Int64 // how far the stream was read back
+	shown   shown
 }
 
 // newStage makes the folder that everything lies in. It can be entered by the user
@@ -124,26 +125,17 @@ func (s *stage) strike(keep bool) error {
 	return errors.Join(errs...)
 }
 
+func (s *stage) data() string  { return filepath.Join(s.dir, "data") }
+func (s *stage) store() string { return filepath.Join(s.dir, "store") }
+
 // local is the bytes of segments on the node's disk, stored those of fragments in the
 // object store, as the file system tells them.
-func (s *stage) local() int64  { return bytesOf(filepath.Join(s.dir, "data"), ".segment") }
-func (s *stage) stored() int64 { return bytesOf(filepath.Join(s.dir, "store"), ".fragment") }
+func (s *stage) local() int64  { return bytesOf(s.data(), ".segment") }
+func (s *stage) stored() int64 { return bytesOf(s.store(), ".fragment") }
 
-// bytesOf adds up the files below dir with a suffix; files that go meanwhile count nothing.
-func bytesOf(dir, suffix string) int64 {
-	var sum int64
-	walk := func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != suffix {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			sum += info.Size()
-		}
-		return nil
-	}
-	if err := filepath.WalkDir(dir, walk); err != nil {
-		return 0
-	}
+// bytesOf adds up the files below dir with a suffix.
+func bytesOf(dir, suffix string) (sum int64) {
+	each(dir, suffix, func(_ string, size int64) { sum += size })
 	return sum
 }
 

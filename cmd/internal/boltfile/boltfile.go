@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -28,9 +29,11 @@ type Kind struct {
 
 // File is an open bbolt file.
 type File struct {
+	path      string
 	db        *bbolt.DB
 	commit    func(func(*bbolt.Tx) error) error // db.Update
 	unsettled atomic.Int64                      // newest commit that is seen but perhaps not durable; 0 = none
+	damaged   atomic.Pointer[DamagedError]
 }
 
 // lockWait is how long Open waits for the lock of another process. The data folder is
@@ -46,30 +49,82 @@ var (
 // Open opens the file at path. If there is none it is made, and initialise fills it
 // in the same transaction.
 func Open(path string, kind Kind, initialise func(*bbolt.Tx) error) (*File, error) {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = create(path, kind, initialise)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, err)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := create(path, kind, initialise); err != nil {
+			return nil, fmt.Errorf("create %s: %w", path, err)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	case info.Size() == 0: // create never leaves one, and bbolt would fill it
+		return nil, &DamagedError{Path: path, Why: "it is empty"}
 	}
 	db, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := db.View(func(tx *bbolt.Tx) error { return checkAbout(tx, path, kind) }); err != nil {
-		return nil, errors.Join(err, db.Close())
+	f := &File{path: path, db: db, commit: db.Update}
+	if err := f.View(context.Background(), func(tx *bbolt.Tx) error { return checkAbout(tx, path, kind) }); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	return &File{db: db, commit: db.Update}, nil
+	return f, nil
 }
 
-func open(path string) (*bbolt.DB, error) {
+// DamagedError says that a file does not hold together. What is in it is not used any
+// more: a part that still reads well may contradict what is lost.
+type DamagedError struct {
+	Path string
+	Why  string
+}
+
+// Error says which file and what to do.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s is damaged: %s: restore it from a copy", e.Path, e.Why)
+}
+
+// guard runs what walks the file's pages. bbolt has no checksums on them: it panics on
+// a page that is not what it should be, and follows an offset out of the file.
+func guard(path string, run func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = &DamagedError{Path: path, Why: fmt.Sprint(r)}
+		}
+	}()
+	return run()
+}
+
+// guard is guard for an open file: one that was found damaged stays refused.
+func (f *File) guard(run func() error) error {
+	if e := f.damaged.Load(); e != nil {
+		return e
+	}
+	err := guard(f.path, run)
+	if e, ok := errors.AsType[*DamagedError](err); ok {
+		f.damaged.Store(e)
+	}
+	return err
+}
+
+func open(path string) (db *bbolt.DB, err error) {
+	err = guard(path, func() error {
+		db, err = openBolt(path)
+		return err
+	})
+	return db, err
+}
+
+func openBolt(path string) (*bbolt.DB, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoStatistics: true})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s is open in another program: close that one first", path)
 	}
+	if errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch) {
+		return nil, &DamagedError{Path: path, Why: err.Error()}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s can't be opened; if the file is damaged, restore it from a copy: %w", path, err)
+		return nil, fmt.Errorf("%s can't be opened: %w", path, err)
 	}
 	return db, nil
 }
@@ -115,7 +170,7 @@ func syncFolder(path string) error {
 func checkAbout(tx *bbolt.Tx, path string, kind Kind) error {
 	b := tx.Bucket(about)
 	if b == nil {
-		return fmt.Errorf("%s is not a file of Millrace: move it away", path)
+		return &DamagedError{Path: path, Why: "it does not say what it is"}
 	}
 	if name := string(b.Get(kindKey)); name != kind.Name {
 		return fmt.Errorf("%s holds %q, want %q: move it back to where it belongs", path, name, kind.Name)
@@ -126,8 +181,14 @@ func checkAbout(tx *bbolt.Tx, path string, kind Kind) error {
 	return nil
 }
 
-// Close closes the file after the transactions that run.
-func (f *File) Close() error { return f.db.Close() }
+// Close closes the file after the transactions that run. A damaged file is left to the
+// end of the process: what met the damage may still hold a lock of bbolt's.
+func (f *File) Close() error {
+	if f.damaged.Load() != nil {
+		return nil
+	}
+	return f.db.Close()
+}
 
 // CommitError is a commit that failed.
 type CommitError struct {
@@ -157,17 +218,18 @@ func (e *CommitError) Class() port.Class {
 	return port.Unavailable
 }
 
-// View runs f on a snapshot. An error of f comes back as it is.
+// View runs f on a snapshot. An error of f comes back as it is; *DamagedError if the
+// file does not hold together.
 func (f *File) View(ctx context.Context, read func(*bbolt.Tx) error) error {
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
-	return f.db.View(read)
+	return f.guard(func() error { return f.db.View(read) })
 }
 
 // Update runs f in a write transaction and commits it durably. An error of f undoes
-// all and comes back as it is; a failed commit is a *CommitError. A context that ends
-// before f runs changes nothing.
+// all and comes back as it is; a failed commit is a *CommitError, and *DamagedError as
+// of View. A context that ends before f runs changes nothing.
 func (f *File) Update(ctx context.Context, write func(*bbolt.Tx) error) error {
 	if err := f.settle(ctx); err != nil {
 		return err
@@ -177,17 +239,22 @@ func (f *File) Update(ctx context.Context, write func(*bbolt.Tx) error) error {
 
 func (f *File) update(ctx context.Context, write func(*bbolt.Tx) error) error {
 	id, done := 0, false
-	err := f.commit(func(tx *bbolt.Tx) error {
-		// Waiting for the transaction before may have taken the whole deadline.
-		if err := ctx.Err(); err != nil {
+	err := f.guard(func() error {
+		return f.commit(func(tx *bbolt.Tx) error {
+			// Waiting for the transaction before may have taken the whole deadline.
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := write(tx)
+			id, done = tx.ID(), err == nil
 			return err
-		}
-		err := write(tx)
-		id, done = tx.ID(), err == nil
-		return err
+		})
 	})
 	if err == nil || !done {
 		return err
+	}
+	if f.damaged.Load() != nil { // nothing is seen any more
+		return &CommitError{Unknown: true, Err: err}
 	}
 	seen, viewErr := f.lastCommit()
 	if viewErr == nil && seen < id {
@@ -200,9 +267,11 @@ func (f *File) update(ctx context.Context, write func(*bbolt.Tx) error) error {
 // lastCommit returns the number of the newest transaction that reads see.
 func (f *File) lastCommit() (int, error) {
 	id := 0
-	err := f.db.View(func(tx *bbolt.Tx) error {
-		id = tx.ID()
-		return nil
+	err := f.guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			id = tx.ID()
+			return nil
+		})
 	})
 	return id, err
 }

@@ -128,8 +128,90 @@ func TestForeignFilesAreRefused(t *testing.T) {
 	if err := os.WriteFile(path, []byte("not a database at all"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, testKind, makeBucket); err == nil || !strings.Contains(err.Error(), "can't be opened") {
+	if _, err := Open(path, testKind, makeBucket); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("Open of something else: %v", err)
+	}
+}
+
+// damage makes a file of several pages, lets edit change its bytes, and opens it again.
+func damage(t *testing.T, edit func([]byte) []byte) (*File, string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.db")
+	f, err := Open(path, testKind, makeBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := put(f, strings.Repeat(string(rune('a'+i)), 3000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, edit(b), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err = Open(path, testKind, func(*bbolt.Tx) error { return errors.New("made anew") })
+	return f, path, err
+}
+
+// use reads all there is and writes.
+func use(f *File) error {
+	return errors.Join(f.View(context.Background(), func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return b.ForEach(func([]byte, []byte) error { return nil }) })
+	}), put(f, "z"), f.Close())
+}
+
+func isDamaged(err error, path string) bool {
+	_, ok := errors.AsType[*DamagedError](err)
+	return ok && strings.Contains(err.Error(), path+" is damaged: ") && strings.Contains(err.Error(), "restore it from a copy")
+}
+
+// Whatever stands in a page's header, it never ends the process.
+func TestADamagedPageIsAnErrorAndStaysOne(t *testing.T) {
+	found := 0
+	for at := 2 * os.Getpagesize(); at < 8*os.Getpagesize(); at += os.Getpagesize() {
+		for _, field := range []int{0, 8, 10, 12, 15} { // of id, flags, count and overflow
+			f, path, err := damage(t, func(b []byte) []byte {
+				if at < len(b) {
+					b[at+field] ^= 0xff
+				}
+				return b
+			})
+			if err == nil {
+				if err = use(f); err != nil && put(f, "y") == nil {
+					t.Errorf("page at %d, byte %d: a damaged file takes writes", at, field)
+				}
+			}
+			if err != nil {
+				found++
+				if !isDamaged(err, path) {
+					t.Errorf("page at %d, byte %d: %v", at, field, err)
+				}
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d damages were found", found)
+	}
+}
+
+func TestAFileThatIsCutShortIsDamaged(t *testing.T) {
+	for keep, says := range map[int]string{0: "it is empty", 100: "invalid", 2: ""} {
+		f, path, err := damage(t, func(b []byte) []byte {
+			if keep == 2 {
+				return b[:2*os.Getpagesize()] // the pages that the newest transaction names are missing
+			}
+			return b[:keep]
+		})
+		if err == nil {
+			err = use(f)
+		}
+		if !isDamaged(err, path) || !strings.Contains(err.Error(), says) {
+			t.Errorf("cut to %d: %v", keep, err)
+		}
 	}
 }
 

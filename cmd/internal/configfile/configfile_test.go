@@ -88,7 +88,7 @@ func TestFaultsArePlaced(t *testing.T) {
 		{"key of no section", "foo = 1", "F:1:1: foo: unknown key"},
 		{"unknown section", "[tierin]\nenabled = true", "F:1:2: tierin: unknown key; did you mean tiering?"},
 		{"unknown key", "\n[log]\n  syn = 'x'", "F:3:3: log.syn: unknown key; did you mean sync?"},
-		{"transposed letters", "[[capture]]\nname='a'\nurl='x'\nslto='x'", "F:4:1: capture.slto: unknown key; did you mean slot?"},
+		{"transposed letters", "[[capture]]\nname='a'\nurl = 'host=x'\nslto='x'", "F:4:1: capture.slto: unknown key; did you mean slot?"},
 		{"key of another section", "[log]\nfragment_bytes = 1", "F:2:1: log.fragment_bytes: unknown key; did you mean tiering.fragment_bytes?"},
 		{"other case", "[admin]\nListen = '127.0.0.1:1'", "F:2:1: admin.Listen: unknown key; did you mean listen?"},
 		{"dotted key", "log.sync = 'x'", `F:1:1: log.sync: "x": want one of "always", "interval", "never"`},
@@ -96,9 +96,9 @@ func TestFaultsArePlaced(t *testing.T) {
 		{"inline table", "log = {sync = 'x'}", `F:1:8: log.sync: "x": want one of "always", "interval", "never"`},
 		{"bound", "[log]\nsegment_max_bytes = '1KiB'", `F:2:1: log.segment_max_bytes: "1KiB": want 4KiB to 2GiB`},
 		{"several", "[log]\nsync = 1\nsync_interval = '2h'", "F:2:1: log.sync: 1: want a string in quotes\nF:3:1: log.sync_interval: \"2h\": want 1ms to 1m"},
-		{"second of two captures", "[[capture]]\nname='a'\nurl='x'\n[[capture]]\nname='b'\nurl='x'\nslot=3", "F:7:1: capture[1].slot: 3: want a string in quotes"},
-		{"only the second has it", "[[capture]]\nname='a'\nurl='x'\nslot='a'\n[[capture]]\nname='b'\nurl='x'\nslot='B'", `F:8:1: capture[1].slot: "B": byte 0`},
-		{"a key that is missing", "[[capture]]\nurl='x'", "F: capture[0].name: required"},
+		{"second of two captures", "[[capture]]\nname='a'\nurl = 'host=x'\n[[capture]]\nname='b'\nurl = 'host=x'\nslot=3", "F:7:1: capture[1].slot: 3: want a string in quotes"},
+		{"only the second has it", "[[capture]]\nname='a'\nurl = 'host=x'\nslot='a'\n[[capture]]\nname='b'\nurl = 'host=x'\nslot='B'", `F:8:1: capture[1].slot: "B": byte 0`},
+		{"a key that is missing", "[[capture]]\nurl = 'host=x'", "F: capture[0].name: required"},
 		{"table for a value", "[log.sync]\nx = 1", "F:1:2: log.sync: a table: want a string in quotes"},
 		{"value for a table", "log = 3", "F:1:7: log: want one table, [log]"},
 		{"array for a table", "[[log]]\nsync = 'x'", "F:1:3: log: want one table, [log]"},
@@ -168,7 +168,7 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 
 // Arbitrary text neither panics nor is taken for a configuration without a check.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "[log]\nsync='always'", "[[capture]]\nname='a'\nurl='x'", "capture=[{name='a'}]", "a.b.c=1", "[log.sync]", "log={sync=[]}"} {
+	for _, seed := range []string{"", "[log]\nsync='always'", "[[capture]]\nname='a'\nurl = 'host=x'", "capture=[{name='a'}]", "a.b.c=1", "[log.sync]", "log={sync=[]}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -89,7 +89,11 @@ func TestRangeIsDrawnToScale(t *testing.T) {
 	if r = drawRange(s, nil); r.Seam != nil || r.Store != nil || r.Disk[0] != (Part{0, scale}) || r.NotStored != 1000 {
 		t.Errorf("what is on disk alone is drawn as %+v", r)
 	}
-	s.First, s.Next = -1, -1
+	s.First, s.LocalFirst, s.RemoteState, s.RemoteWhy = -1, 500, admin.RemoteUnknown, "its manifest is being read"
+	if r = drawRange(s, nil); r.Disk[0] != (Part{0, scale}) || r.First != 500 || !strings.HasPrefix(r.Words, "In the store: not known: its manifest is being read. On disk: offsets 500") {
+		t.Errorf("a store of which nothing is known is drawn as %+v", r)
+	}
+	s.First, s.Next, s.LocalFirst = -1, -1, -1
 	if r = drawRange(s, nil); r.Words != "Nothing is written yet." || r.Disk != nil {
 		t.Errorf("nothing is drawn as %+v", r)
 	}

@@ -101,8 +101,14 @@ type Range struct {
 
 func drawRange(s admin.StreamStatus, gaps []admin.Gap) Range {
 	r := Range{First: s.First, Next: s.Next}
-	if !s.First.Valid() || s.Next <= s.First {
+	if !r.First.Valid() { // what the store holds is not known: what is on disk is drawn
+		r.First = s.LocalFirst
+	}
+	if !r.First.Valid() || s.Next <= r.First {
 		r.Words = "Nothing is written yet."
+		if s.RemoteWhy != "" && s.Next > 0 {
+			r.Words = "On disk: nothing. In the store: not known: " + s.RemoteWhy + "."
+		}
 		return r
 	}
 	stored := s.RemoteFirst.Valid() && s.SeamNext > s.RemoteFirst
@@ -123,8 +129,10 @@ func drawRange(s admin.StreamStatus, gaps []admin.Gap) Range {
 			r.Store = append(r.Store, r.part(from, s.SeamNext))
 		}
 		words = append(words, fmt.Sprintf("In the store: offsets %s to %s, %s.", thousands(s.RemoteFirst), thousands(s.SeamNext-1), size(s.RemoteBytes)))
+	} else if s.RemoteWhy != "" {
+		words = append(words, "In the store: not known: "+s.RemoteWhy+".")
 	} else {
-		words = append(words, "In the store: nothing known.")
+		words = append(words, "In the store: nothing.")
 	}
 	if s.LocalFirst < s.Next {
 		r.Disk = append(r.Disk, r.part(s.LocalFirst, s.Next))

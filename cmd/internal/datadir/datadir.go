@@ -116,9 +116,6 @@ func makeFolder(path string) error {
 	return errors.Join(parent.Sync(), parent.Close())
 }
 
-// Path returns the absolute path of the folder.
-func (d *Dir) Path() string { return d.path }
-
 // File returns the path of a file directly in the folder.
 func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 

@@ -23,8 +23,8 @@ func open(t *testing.T, path string) *Dir {
 func TestFoldersAreMadeForUsOnly(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "var", "millrace")
 	d := open(t, root)
-	if d.Path() != root || d.Streams() != filepath.Join(root, "streams") || d.File("node.db") != filepath.Join(root, "node.db") {
-		t.Errorf("paths %s, %s, %s", d.Path(), d.Streams(), d.File("node.db"))
+	if d.Streams() != filepath.Join(root, "streams") || d.File("node.db") != filepath.Join(root, "node.db") {
+		t.Errorf("paths %s, %s", d.Streams(), d.File("node.db"))
 	}
 	for _, path := range []string{root, d.Streams()} {
 		info, err := os.Stat(path)

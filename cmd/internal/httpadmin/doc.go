@@ -25,6 +25,9 @@
 // of one data section. A line {"moved":{"from":..,"to":..,"why":".."}} stands where
 // records that were asked for are gone.
 //
+// The status of a reading is decided by its first records: one that cannot be answered is
+// refused, unless it follows and has none for a moment.
+//
 // An answer that is whole ends with the HTTP trailer X-Millrace-Complete: true. One that
 // broke off after its first byte ends with a line {"error":..,"hint":..,"next":OFFSET} and an aborted
 // connection, so that no client can take it for whole.

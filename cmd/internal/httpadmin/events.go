@@ -60,7 +60,7 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request) {
 
 // follow sends events as they happen, until the client or the node goes.
 func (s *surface) follow(ctx context.Context, out *lines, since uint64) error {
-	if err := out.begin(); err != nil {
+	if err := out.lift(); err != nil {
 		return err
 	}
 	beat := time.NewTicker(heartbeat)

@@ -43,6 +43,7 @@ type step struct {
 	batch admin.Batch
 	err   error
 	block bool
+	until <-chan struct{} // what to wait for first, if not nil
 }
 
 func (n *fakeNode) Ready() (bool, []string) { return len(n.reasons) == 0, n.reasons }
@@ -168,6 +169,12 @@ func (r *fakeReader) Pull(ctx context.Context) (admin.Batch, error) {
 	}
 	s := r.script[0]
 	r.script = r.script[1:]
+	if s.until != nil {
+		select {
+		case <-s.until:
+		case <-ctx.Done():
+		}
+	}
 	if s.block {
 		<-ctx.Done()
 		return admin.Batch{}, ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -35,13 +36,12 @@ type goneError struct{ err error }
 func (e *goneError) Error() string { return "the client is gone: " + e.err.Error() }
 func (e *goneError) Unwrap() error { return e.err }
 
-// begin sends the header, so that a client that follows an idle stream knows it is heard,
-// and lifts the read deadline: from here on only writing can stall.
-func (l *lines) begin() error {
-	if err := l.rc.SetReadDeadline(time.Time{}); err != nil {
+// lift lifts the deadlines of a request: from here on only writing can stall.
+func (l *lines) lift() error {
+	if err := errors.Join(l.rc.SetReadDeadline(time.Time{}), l.rc.SetWriteDeadline(time.Now().Add(stallTime))); err != nil {
 		return &goneError{err}
 	}
-	return l.flush()
+	return nil
 }
 
 // flush sends what is gathered.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"millrace/actors/admin"
 	"millrace/core/pos"
@@ -82,7 +83,7 @@ func (s *surface) records(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	s.send(w, r, q, reader)
+	s.send(w, r, q, newSource(r.Context(), reader))
 }
 
 // open bounds the opening in time; the reader itself lives until it is closed.
@@ -92,26 +93,86 @@ func (s *surface) open(r *http.Request, q query) (admin.Reader, error) {
 	return s.cfg.Node.Open(ctx, r.PathValue("name"), q.spec)
 }
 
-// send sends the records and ends the answer in one of the two ways there are:
-// whole, with the trailer, or broken off, with an error line and an aborted connection.
-func (s *surface) send(w http.ResponseWriter, r *http.Request, q query, reader admin.Reader) {
-	out := newLines(w)
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Trailer", CompleteTrailer)
-	w.WriteHeader(http.StatusOK)
-	err := out.begin()
-	if err == nil {
-		err = pump(r.Context(), q, reader, out)
+// source is what a reading draws its batches from. The first is asked for before the
+// answer begins, so that a read that is refused has its status.
+type source struct {
+	reader admin.Reader
+	cancel context.CancelFunc
+	ready  chan struct{} // closed once batch and err are the first Pull's
+	batch  admin.Batch
+	err    error
+	taken  bool // the first batch was handed out
+}
+
+func newSource(ctx context.Context, reader admin.Reader) *source {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &source{reader: reader, cancel: cancel, ready: make(chan struct{})}
+	go func() {
+		defer close(s.ready)
+		s.batch, s.err = reader.Pull(ctx)
+	}()
+	return s
+}
+
+// wait waits for the first batch, but not longer than d. An error says that there is none.
+func (s *source) wait(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.ready:
+		return s.err
+	case <-timer.C:
+		return nil
 	}
-	switch {
-	case err == nil:
+}
+
+// pull returns the next batch.
+func (s *source) pull(ctx context.Context) (admin.Batch, error) {
+	if s.taken {
+		return s.reader.Pull(ctx)
+	}
+	<-s.ready
+	batch := s.batch
+	s.taken, s.batch = true, admin.Batch{}
+	return batch, s.err
+}
+
+// close ends the first Pull, if it still runs.
+func (s *source) close() {
+	s.cancel()
+	<-s.ready
+}
+
+// send sends the records and ends the answer in one of the three ways there are: refused
+// with a status; whole, with the trailer; or broken off, with an error line and an aborted
+// connection.
+func (s *surface) send(w http.ResponseWriter, r *http.Request, q query, src *source) {
+	defer src.close()
+	out := newLines(w)
+	err := out.lift()
+	if err == nil {
+		heard := refuseTime
+		if q.spec.Follow {
+			heard = heardTime
+		}
+		if err := s.cause(r, src.wait(heard)); refusable(err, q) {
+			s.cfg.Log.Warn().Err(err).Str("stream", r.PathValue("name")).Msg("admin: a reading is refused")
+			fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		w.Header().Set("Trailer", CompleteTrailer)
+		w.WriteHeader(http.StatusOK)
+		err = out.flush()
+	}
+	if err == nil {
+		err = pump(r.Context(), q, src, out)
+	}
+	if err == nil {
 		w.Header().Set(CompleteTrailer, "true")
 		return
-	case s.run.Err() != nil:
-		err = &admin.Error{Class: admin.Unavailable, What: "the node is stopping", Hint: "read on once it is up again"}
-	case r.Context().Err() != nil:
-		err = &goneError{err}
 	}
+	err = s.cause(r, err)
 	var gone *goneError
 	if !errors.As(err, &gone) {
 		s.cfg.Log.Warn().Err(err).Str("stream", r.PathValue("name")).Msg("admin: a reading broke off")
@@ -122,15 +183,37 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, q query, reader a
 	panic(http.ErrAbortHandler)
 }
 
-// pump moves what the reader yields to out, until the limit, the tail, or an error.
-func pump(ctx context.Context, q query, reader admin.Reader, out *lines) error {
+// cause is why a reading ended: what ends because the node stops, or the client went,
+// does not say so by itself.
+func (s *surface) cause(r *http.Request, err error) error {
+	var gone *goneError
+	switch {
+	case err == nil || errors.As(err, &gone):
+		return err
+	case s.run.Err() != nil:
+		return &admin.Error{Class: admin.Unavailable, What: "the node is stopping", Hint: "read on once it is up again"}
+	case r.Context().Err() != nil:
+		return &goneError{err}
+	}
+	return err
+}
+
+// refusable reports whether the first batch's error can be told by a status: not the end of
+// what there is, which is an answer, and not to a client that is gone.
+func refusable(err error, q query) bool {
+	var gone *goneError
+	return err != nil && !errors.As(err, &gone) && (q.spec.Follow || !errors.Is(err, io.EOF))
+}
+
+// pump moves what the source yields to out, until the limit, the tail, or an error.
+func pump(ctx context.Context, q query, src *source, out *lines) error {
 	left := q.limit
 	low := pos.Offset(0) // nothing below it is sent
 	if q.spec.From.Kind == resolve.KindOffset {
 		low = q.spec.From.Offset
 	}
 	for {
-		batch, err := reader.Pull(ctx)
+		batch, err := src.pull(ctx)
 		switch {
 		case errors.Is(err, io.EOF) && !q.spec.Follow:
 			return nil

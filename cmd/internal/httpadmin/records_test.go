@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,17 +178,50 @@ func TestAReadingThatCannotBeOpenedIsRefused(t *testing.T) {
 	}
 }
 
+// The status tells how the first Pull went.
+func TestAReadingWhoseFirstRecordsCannotBeReadIsRefused(t *testing.T) {
+	for _, params := range []string{"", "?follow=1"} {
+		n := &fakeNode{script: []step{{err: &admin.Error{Class: admin.Unavailable, What: "the store is down", Hint: "wait"}}}}
+		resp, body, err := records(t, n, params)
+		if err != nil || resp.StatusCode != 503 || body != `{"error":"the store is down","hint":"wait"}`+"\n" || len(resp.Trailer) != 0 {
+			t.Errorf("%s: %d %s, trailer %v, %v", params, resp.StatusCode, body, resp.Trailer, err)
+		}
+		if o, c := n.readers(); o != 1 || c != 1 {
+			t.Errorf("%s: %d readers were opened, %d closed", params, o, c)
+		}
+	}
+}
+
+// A reading that follows hears soon that it is heard, and what comes first comes first.
+func TestFollowingAnIdleStreamIsAnswered(t *testing.T) {
+	came := make(chan struct{})
+	n := &fakeNode{script: []step{{until: came, batch: batch(3, "amqp:1").batch}, {block: true}}}
+	srv := serve(t, n)
+	resp := follow(t, srv.Client(), srv.URL)
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Fatalf("status %d", resp.StatusCode)
+	}
+	close(came)
+	line := make([]byte, 12)
+	if _, err := io.ReadFull(resp.Body, line); err != nil || string(line) != `{"offset":3,` {
+		t.Errorf("got %s, %v", line, err)
+	}
+}
+
 // follow starts a reading that blocks after its first record, and reads that record.
 func follow(t *testing.T, client *http.Client, url string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/streams/shop/records?follow=1", nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return &http.Response{Body: http.NoBody}
 	}
 	req.Header.Set("Authorization", "Bearer "+testToken)
 	resp, err := client.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return &http.Response{Body: http.NoBody}
 	}
 	return resp
 }
@@ -243,10 +277,12 @@ func (*deafWriter) FlushError() error                { return nil }
 func TestReadingsAreBounded(t *testing.T) {
 	n := &fakeNode{script: []step{{block: true}}}
 	srv := serve(t, n)
-	var open []*http.Response
-	for range maxReaders {
-		open = append(open, follow(t, srv.Client(), srv.URL))
+	open := make([]*http.Response, maxReaders)
+	var wg sync.WaitGroup
+	for i := range open {
+		wg.Go(func() { open[i] = follow(t, srv.Client(), srv.URL) })
 	}
+	wg.Wait()
 	resp, body, err := call(t, srv, "GET", "/streams/shop/records", "")
 	if err != nil || resp.StatusCode != 503 || !strings.Contains(body, "readings are open already") {
 		t.Errorf("one reading too many: %d %s %v", resp.StatusCode, body, err)

@@ -26,6 +26,12 @@ const (
 	answerTime = 30 * time.Second // of anything but records
 	stallTime  = 15 * time.Minute // for a reader of records that takes nothing
 	stopTime   = 2 * time.Second  // for open requests to end
+
+	// refuseTime is how long the answer of a reading waits for its first records, so that
+	// a refusal has its status: longer than the node tries to find them. heardTime is that
+	// of a reading that follows, which may have none for days and is told that it is heard.
+	refuseTime = answerTime + 5*time.Second
+	heardTime  = 500 * time.Millisecond
 )
 
 // Config is what the surface needs.
@@ -75,8 +81,10 @@ func (s *Server) Serve(ctx context.Context) error {
 // answer serves ln until ctx ends. A request's context is a child of ctx, so readings
 // that follow a stream end by themselves.
 func (s *Server) answer(ctx context.Context, ln net.Listener, token string) error {
+	requests := &gate{next: (&surface{Server: s, run: ctx, token: token}).handler()}
+	defer requests.shut()
 	srv := &http.Server{
-		Handler:           (&surface{Server: s, run: ctx, token: token}).handler(),
+		Handler:           requests,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
@@ -90,6 +98,31 @@ func (s *Server) answer(ctx context.Context, ln net.Listener, token string) erro
 		return errors.Join(fmt.Errorf("admin: %w", err), srv.Close())
 	}
 	return <-stopped
+}
+
+// gate counts the requests that are being answered, so that none outlives the server:
+// the node's parts are closed behind it.
+type gate struct {
+	next http.Handler
+	open sync.RWMutex // held for reading by each request
+	down bool
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.open.RLock()
+	defer g.open.RUnlock()
+	if g.down {
+		panic(http.ErrAbortHandler)
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// shut waits for the requests and lets no other in. Their contexts and connections have
+// ended, so that they end.
+func (g *gate) shut() {
+	g.open.Lock()
+	defer g.open.Unlock()
+	g.down = true
 }
 
 // shut lets open requests end for a moment, then closes their connections.

@@ -11,10 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"millrace/actors/admin"
 )
 
 // start runs Serve on a free port; stop ends it and returns what Serve returned.
-func start(t *testing.T, n *fakeNode) (url, tokenFile string, stop func() error) {
+func start(t *testing.T, n admin.Node) (url, tokenFile string, stop func() error) {
 	t.Helper()
 	cfg := config(n)
 	cfg.Listen = "127.0.0.1:0"
@@ -105,6 +108,53 @@ func TestStoppingEndsAReadingThatFollowsWithAnErrorLine(t *testing.T) {
 	if _, c := n.readers(); c != 1 {
 		t.Errorf("the reader was closed %d times", c)
 	}
+}
+
+// slowNode takes its time over a status, whatever the context says.
+type slowNode struct {
+	*fakeNode
+	asked, answer chan struct{}
+}
+
+func (n *slowNode) Status(context.Context) admin.NodeStatus {
+	close(n.asked)
+	<-n.answer
+	return admin.NodeStatus{}
+}
+
+// The parts of a node are closed behind its surface, so no request may outlive it.
+func TestNoRequestOutlivesTheServer(t *testing.T) {
+	n := &slowNode{&fakeNode{}, make(chan struct{}), make(chan struct{})}
+	url, tokenFile, stop := start(t, n)
+	token, err := ReadToken(tokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/status", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+		}
+	})
+	<-n.asked
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	select {
+	case err := <-stopped:
+		t.Errorf("Serve returned %v before its request ended", err)
+		stopped <- err
+	case <-time.After(stopTime + 500*time.Millisecond):
+	}
+	close(n.answer)
+	if err := <-stopped; err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+	wg.Wait()
 }
 
 func TestConnectionsAreCapped(t *testing.T) {

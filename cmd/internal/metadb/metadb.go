@@ -57,11 +57,14 @@ func Open(path string) (*Store, error) {
 	s := &Store{file: file, sessions: map[pos.NodeID]port.Session{}, leases: map[string]port.Lease{}}
 	err = file.View(context.Background(), func(tx *bbolt.Tx) error {
 		id, err := pos.ParseUID(string(tx.Bucket(bAbout).Get(kCluster)))
+		if err != nil {
+			return &boltfile.DamagedError{Path: path, Why: "its cluster id: " + err.Error()}
+		}
 		s.cluster = port.Cluster{ID: id, Format: format, Generation: "embedded/" + id.String()}
-		return err
+		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read the cluster id of %s: %w", path, err), file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	return s, nil
 }

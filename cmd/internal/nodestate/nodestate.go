@@ -59,11 +59,13 @@ func Open(path string, node pos.NodeID) (*State, error) {
 	}
 	var stored identity
 	err = file.View(context.Background(), func(tx *bbolt.Tx) error {
-		return json.Unmarshal(tx.Bucket(bAbout).Get(kIdentity), &stored)
+		if err := json.Unmarshal(tx.Bucket(bAbout).Get(kIdentity), &stored); err != nil {
+			return &boltfile.DamagedError{Path: path, Why: "its identity: " + err.Error()}
+		}
+		return nil
 	})
 	switch {
 	case err != nil:
-		err = fmt.Errorf("read the identity in %s: %w", path, err)
 	case stored.Node != node:
 		err = fmt.Errorf("%s belongs to node %q, but this node is called %q: give it its old name back, or an empty data folder", path, stored.Node, node)
 	}

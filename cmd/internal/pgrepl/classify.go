@@ -86,14 +86,17 @@ func (d *Database) refine(out *port.PostgresError, pg *pgconn.PgError) {
 		out.Class, out.Hint = pgout.Misconfigured, fmt.Sprintf("run ALTER ROLE %s REPLICATION", quoteIdent(d.config.User))
 	case pg.Code == "42501" && has("row-level security"):
 		out.Class, out.Hint = pgout.Misconfigured, fmt.Sprintf("rows would be hidden; run ALTER ROLE %s BYPASSRLS", quoteIdent(d.config.User))
-	case pg.Code == "42704" && has("publication"):
-		out.Hint = "create the publication; changes made while it was missing can't be read from this slot"
+	case pg.Code == "42704" && has("publication") && out.Op == opStream:
+		out.Class = pgout.Unreadable
 	case pg.Code == "42601" && out.Op == opIdentify, pg.Code == "08P01" && has("startup parameter"):
 		out.Class, out.Hint = pgout.Misconfigured, direct
 	}
 }
 
-const opIdentify = "identify system"
+const (
+	opIdentify = "identify system"
+	opStream   = "stream"
+)
 
 func quoteIdent(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 

@@ -88,12 +88,14 @@ func isTrue(b []byte) bool { return string(b) == "t" }
 // entry that brought the table in: its own or an ancestor's pg_publication_rel, its
 // schema's pg_publication_namespace, or FOR ALL TABLES the publication itself. The key
 // columns are those pgoutput flags: all under FULL, else of the immediate unique index
-// that is the identity. Column lists, row filters and schemas exist from 15 on.
+// that is the identity. A privilege on each column is as good as one on the table. Column lists, row filters and schemas exist from 15 on.
 const tablesSQL = `
 SELECT c.oid, n.nspname, c.relname, c.relreplident, c.reltuples::int8,
 	coalesce((SELECT min(r.oid) FROM pg_publication_rel r WHERE r.prpubid = p.oid AND (r.prrelid = c.oid OR r.prrelid IN (SELECT pg_partition_ancestors(c.oid)))), %[1]s p.oid),
 	%[2]s,
 	(p.pubupdate OR p.pubdelete) AND c.relreplident <> 'f' AND i.indexrelid IS NULL,
+	NOT has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid),
+	NOT coalesce(has_column_privilege(c.oid, a.attnum, 'SELECT'), has_table_privilege(c.oid, 'SELECT')),
 	a.attname, a.atttypid, a.atttypmod,
 	c.relreplident = 'f' OR coalesce(a.attnum = ANY(i.indkey::int2[]), false)
 FROM pg_publication p
@@ -133,14 +135,15 @@ func readTables(ctx context.Context, conn *pgconn.PgConn, publication string) ([
 			}
 			tables = append(tables, t)
 		}
-		if r[8] == nil {
+		last := &tables[len(tables)-1]
+		last.NoSelect = last.NoSelect || isTrue(r[10])
+		if r[11] == nil {
 			continue
 		}
-		c, err := readColumn(r[8:])
+		c, err := readColumn(r[11:])
 		if err != nil {
 			return nil, err
 		}
-		last := &tables[len(tables)-1]
 		last.Columns = append(last.Columns, c)
 	}
 	return tables, nil
@@ -148,7 +151,7 @@ func readTables(ctx context.Context, conn *pgconn.PgConn, publication string) ([
 
 func readTable(oid uint32, r [][]byte) (pgout.Table, error) {
 	t := pgout.Table{Relation: pgout.Relation{OID: oid, Schema: string(r[1]), Name: string(r[2]), Identity: pgout.Identity(r[3][0])},
-		Filter: string(r[6]), Keyless: isTrue(r[7])}
+		Filter: string(r[6]), Keyless: isTrue(r[7]), NoUsage: isTrue(r[8]), RowSecurity: isTrue(r[9])}
 	var err error
 	if t.Rows, err = strconv.ParseInt(string(r[4]), 10, 64); err != nil {
 		return t, err

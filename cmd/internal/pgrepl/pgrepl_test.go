@@ -31,6 +31,60 @@ var odd = []struct{ kind, value string }{
 	{"public.mood", "'sad ''n'' \"low\"'"}, {"public.positive", "7"}, {"public.pair", `ROW(1, 'x,"y"')`}, {"regclass", "'public.other'"}, {"pg_lsn", "'1/A3000028'"}, {"oid", "42"}, {"int4", "NULL"},
 }
 
+// What a role may not read Inspect tells, as COPY would find it.
+func TestInspectTellsPrivileges(t *testing.T) {
+	s := clean(t)
+	s.exec(`DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN REPLICATION; DROP SCHEMA IF EXISTS hidden CASCADE; CREATE SCHEMA hidden;
+		GRANT USAGE ON SCHEMA public TO reader;
+		CREATE TABLE good (id int8 PRIMARY KEY); GRANT SELECT ON good TO reader;
+		CREATE TABLE columns (id int8 PRIMARY KEY, a text, b text); GRANT SELECT (id, a) ON columns TO reader;
+		CREATE TABLE allcolumns (id int8 PRIMARY KEY, a text); GRANT SELECT (id, a) ON allcolumns TO reader;
+		CREATE TABLE none (id int8 PRIMARY KEY);
+		CREATE TABLE nocolumns (); ALTER TABLE nocolumns REPLICA IDENTITY FULL; GRANT SELECT ON nocolumns TO reader;
+		CREATE TABLE policy (id int8 PRIMARY KEY); ALTER TABLE policy ENABLE ROW LEVEL SECURITY; GRANT SELECT ON policy TO reader;
+		CREATE TABLE hidden.t (id int8 PRIMARY KEY); GRANT SELECT ON hidden.t TO reader;
+		CREATE PUBLICATION pub FOR ALL TABLES`)
+	defer s.exec(`DROP OWNED BY reader; DROP ROLE reader; DROP SCHEMA hidden CASCADE`)
+	d, err := Open(fmt.Sprintf("postgres://reader@127.0.0.1:%d/postgres?sslmode=disable", live.Port()), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := d.Inspect(t.Context(), "slot", "pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := d.CreateSlot(t.Context(), "slot", "pub", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap.Close()
+	want := map[string]string{"public.good": "", "public.columns": "select", "public.allcolumns": "", "public.none": "select", "public.nocolumns": "", "public.policy": "rls", "hidden.t": "usage"}
+	for _, table := range server.Publication.Tables {
+		got := ""
+		for what, is := range map[string]bool{"select": table.NoSelect, "usage": table.NoUsage, "rls": table.RowSecurity} {
+			if is {
+				got += what
+			}
+		}
+		if got != want[table.FullName()] {
+			t.Errorf("%s: %q, want %q", table.FullName(), got, want[table.FullName()])
+		}
+		delete(want, table.FullName())
+		// The load itself agrees.
+		snap, err := d.CreateSlot(t.Context(), "slot_"+table.Name, "pub", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := snap.Next(t.Context(), &table); (err == nil) != table.Readable() {
+			t.Errorf("%s: loading it: %v", table.FullName(), err)
+		}
+		snap.Close()
+	}
+	if len(want) != 0 {
+		t.Errorf("not seen: %v", want)
+	}
+}
+
 // The load and the stream print alike, whatever the role's own settings are.
 func TestLoadAndStreamPrintAlike(t *testing.T) {
 	s := clean(t)

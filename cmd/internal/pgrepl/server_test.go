@@ -125,6 +125,10 @@ func (c *contract) Crash() {
 	}
 }
 
+func (c *contract) DropPublication() { connect(c.t).exec(`DROP PUBLICATION pub`) }
+
+func (c *contract) CreatePublication() { connect(c.t).exec(`CREATE PUBLICATION pub FOR TABLE t`) }
+
 func (c *contract) Noise() { connect(c.t).exec(`INSERT INTO noise VALUES (1)`) }
 
 type tx struct{ s *session }

@@ -50,7 +50,7 @@ const silence = 5 * time.Minute
 
 // Stream implements port.Postgres.
 func (d *Database) Stream(ctx context.Context, slot, publication string, start pos.LSN) (port.Replication, error) {
-	conn, err := d.dial(ctx, d.config.Copy(), "stream")
+	conn, err := d.dial(ctx, d.config.Copy(), opStream)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (d *Database) Stream(ctx context.Context, slot, publication string, start p
 	}
 	if err != nil {
 		hangUp(conn)
-		return nil, d.classify("stream", err)
+		return nil, d.classify(opStream, err)
 	}
 	life, cancel := context.WithCancel(context.Background())
 	s := &stream{db: d, conn: conn, cancel: cancel, done: life.Done(), kick: make(chan struct{}, 1),
@@ -94,10 +94,10 @@ func (s *stream) guard(f func() error) {
 	defer s.cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			s.fail(fail("stream", pgout.Broken, "", fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+			s.fail(fail(opStream, pgout.Broken, "", fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
 		}
 	}()
-	s.fail(s.db.classify("stream", f()))
+	s.fail(s.db.classify(opStream, f()))
 }
 
 // fail keeps the first error.
@@ -148,7 +148,7 @@ func (s *stream) message(msg pgproto3.BackendMessage) (pgout.Wal, bool, error) {
 		return pgout.Wal{}, false, errors.New("the server ended the stream")
 	case *pgproto3.CopyData:
 		if len(msg.Data) == 0 {
-			return pgout.Wal{}, false, fail("stream", pgout.Broken, "", errors.New("an empty replication message"))
+			return pgout.Wal{}, false, fail(opStream, pgout.Broken, "", errors.New("an empty replication message"))
 		}
 		return s.copyData(msg.Data)
 	}
@@ -160,7 +160,7 @@ func (s *stream) copyData(b []byte) (pgout.Wal, bool, error) {
 	case pglogrepl.PrimaryKeepaliveMessageByteID:
 		k, err := pglogrepl.ParsePrimaryKeepaliveMessage(b[1:])
 		if err != nil {
-			return pgout.Wal{}, false, fail("stream", pgout.Broken, "", err)
+			return pgout.Wal{}, false, fail(opStream, pgout.Broken, "", err)
 		}
 		if k.ReplyRequested {
 			wake(s.kick)
@@ -169,11 +169,11 @@ func (s *stream) copyData(b []byte) (pgout.Wal, bool, error) {
 	case pglogrepl.XLogDataByteID:
 		x, err := pglogrepl.ParseXLogData(b[1:])
 		if err != nil {
-			return pgout.Wal{}, false, fail("stream", pgout.Broken, "", err)
+			return pgout.Wal{}, false, fail(opStream, pgout.Broken, "", err)
 		}
 		return pgout.Wal{Data: append(make([]byte, 0, len(x.WALData)), x.WALData...), End: pos.LSN(x.ServerWALEnd)}, true, nil
 	}
-	return pgout.Wal{}, false, fail("stream", pgout.Broken, "", fmt.Errorf("replication message %q is not known", b[0]))
+	return pgout.Wal{}, false, fail(opStream, pgout.Broken, "", fmt.Errorf("replication message %q is not known", b[0]))
 }
 
 // put queues a message and waits for room; false when the stream is closed.

@@ -14,7 +14,7 @@ func Metrics() []Metric {
 
 		{Name: "capture_events_total", Type: Counter, Labels: perCapture, Help: "Records written, loaded rows included."},
 		{Name: "capture_commits_total", Type: Counter, Labels: perCapture, Help: "Transactions received, empty ones included."},
-		{Name: "capture_losses_total", Type: Counter, Labels: perCapture, Help: "Times confirmed events were found lost, or history broke, and all was loaded anew. Alert on any."},
+		{Name: "capture_losses_total", Type: Counter, Labels: perCapture, Help: "Times confirmed events were found lost, history broke, or the slot was gone, moved or unreadable, and all was loaded anew. Alert on any."},
 		{Name: "capture_lag_seconds", Type: Gauge, Labels: perCapture, Help: "Age of the last commit received; 0 when nothing is behind it."},
 		{Name: "capture_in_flight_bytes", Type: Gauge, Labels: perCapture, Help: "Bytes of records on their way to the log."},
 		{Name: "capture_retained_wal_bytes", Type: Gauge, Labels: perCapture, Help: "WAL that PostgreSQL keeps for the slot. Alert when it grows for long."},
@@ -48,6 +48,8 @@ func Metrics() []Metric {
 		{Name: "bytes_drained_total", Type: Counter, Labels: perStream, Help: "Bytes taken from the local log into objects."},
 		{Name: "bytes_transferred_total", Type: Counter, Labels: perStream, Help: "Bytes uploaded."},
 		{Name: "bytes_persisted_total", Type: Counter, Labels: perStream, Help: "Bytes that a stored list names."},
+		{Name: "fragments_expired_total", Type: Counter, Labels: perStream, Help: "Objects that retention dropped from the store."},
+		{Name: "bytes_expired_total", Type: Counter, Labels: perStream, Help: "Bytes that retention dropped from the store."},
 		{Name: "persists_completed_total", Type: Counter, Labels: perStream, Help: "Lists of objects stored."},
 		{Name: "persists_failed_total", Type: Counter, Labels: perStream, Help: "Lists of objects that could not be stored, and are tried again."},
 		{Name: "persist_conflicts_total", Type: Counter, Labels: perStream, Help: "Times another writer of the stream had stored a list first. Alert on any."},
@@ -61,6 +63,7 @@ func Metrics() []Metric {
 		{Name: "streams_untiered", Type: Gauge, Help: "Running logs that nobody uploads yet. Alert when it stays above 0."},
 		{Name: "reconciler_start_failures_total", Type: Counter, Help: "Times the uploading of a stream could not be started, and is tried again."},
 
+		{Name: "reader_local_damage_total", Type: Counter, Labels: []string{"healed"}, Help: "Damaged chunks that readers met on local disk; healed=\"true\" where the store had them. Alert on any: the disk is losing data."},
 		{Name: "reader_chunks_total", Type: Counter, Labels: perTier, Help: "Chunks read, from local disk or the store."},
 		{Name: "reader_bytes_total", Type: Counter, Labels: perTier, Help: "Bytes read, from local disk or the store."},
 		{Name: "reader_failures_total", Type: Counter, Labels: []string{"class"}, Help: "Times a reader could not go on at once and tries again."},

@@ -30,6 +30,7 @@ type DB struct {
 	walLevel string
 	down     bool
 	hold     bool // commits are not flushed
+	frozen   bool // streams send nothing
 	start    pos.LSN
 	flush    pos.LSN
 	lsn      pos.LSN // where the next record begins
@@ -37,7 +38,7 @@ type DB struct {
 	nextXID  uint32
 	nextPID  int
 	tables   map[string]*table
-	pubs     map[string]*publication
+	pubs     map[string][]*publication // every one of a name there ever was, oldest first
 	wal      []*record
 	running  map[*Tx]bool
 	slots    map[string]*slot
@@ -50,12 +51,16 @@ type table struct {
 	pk    int             // columns of the primary key, from the first
 	rows  map[string]pgout.Tuple
 	locks map[string]*Tx
+	// denied: the capture may not read it.
+	denied bool
 }
 
 type publication struct {
 	oid     uint32
 	viaRoot bool
 	members []member
+	// It exists from one LSN to another, 0: to this day.
+	from, to pos.LSN
 }
 
 // member is one stay of a table in a publication, from one LSN to another.
@@ -85,7 +90,7 @@ type change struct {
 // New returns a server with wal_level logical and nothing in it.
 func New() *DB {
 	db := &DB{LockTimeout: time.Minute, systemID: "7000000000000000001", timeline: 1, walLevel: "logical",
-		start: 0x1000000, nextOID: 16384, nextXID: 700, nextPID: 100, tables: map[string]*table{}, pubs: map[string]*publication{},
+		start: 0x1000000, nextOID: 16384, nextXID: 700, nextPID: 100, tables: map[string]*table{}, pubs: map[string][]*publication{},
 		running: map[*Tx]bool{}, slots: map[string]*slot{}, conns: map[int]*conn{}, changed: make(chan struct{})}
 	db.lsn, db.flush = db.start, db.start
 	return db
@@ -149,18 +154,52 @@ const opAddColumn pgout.Op = 'A'
 // CreatePublication makes a publication of tables.
 func (db *DB) CreatePublication(name string, tables ...string) {
 	db.mu.Lock()
-	db.pubs[name] = &publication{oid: db.oid()}
+	// A record that begins here sees it.
+	db.pubs[name] = append(db.pubs[name], &publication{oid: db.oid(), from: db.lsn - 1})
 	db.mu.Unlock()
 	for _, t := range tables {
 		db.Publish(name, t)
 	}
 }
 
+// DropPublication removes a publication.
+func (db *DB) DropPublication(name string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.pub(name).to = db.advance(64)
+}
+
+// pub is a publication as it is now, nil if there is none.
+func (db *DB) pub(name string) *publication {
+	all := db.pubs[name]
+	if len(all) == 0 || all[len(all)-1].to != 0 {
+		return nil
+	}
+	return all[len(all)-1]
+}
+
+// pubAt is a publication as the catalog had it at an LSN, nil if there was none.
+func (db *DB) pubAt(name string, lsn pos.LSN) *publication {
+	for _, p := range db.pubs[name] {
+		if p.from < lsn && (p.to == 0 || lsn <= p.to) {
+			return p
+		}
+	}
+	return nil
+}
+
+// SetReadable says whether the capture's role may SELECT a table.
+func (db *DB) SetReadable(table string, readable bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.tables[table].denied = !readable
+}
+
 // Publish adds a table to a publication.
 func (db *DB) Publish(publication, table string) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	p := db.pubs[publication]
+	p := db.pub(publication)
 	p.members = append(p.members, member{table: table, oid: db.oid(), from: db.advance(64)})
 }
 
@@ -168,7 +207,7 @@ func (db *DB) Publish(publication, table string) {
 func (db *DB) Unpublish(publication, table string) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	p := db.pubs[publication]
+	p := db.pub(publication)
 	for i := range p.members {
 		if m := &p.members[i]; m.table == table && m.to == 0 {
 			m.to = db.advance(64)

@@ -11,6 +11,8 @@
 //   - a commit record can begin at a slot's consistent point itself;
 //   - creating a slot waits for the transactions that run;
 //   - keepalives also come inside a transaction, with a WAL end before its commit;
+//   - the publication is looked up in the catalog as it was at the change being decoded:
+//     a change made while there was none ends every stream that comes to it;
 //   - an empty transaction is not sent; a relation is described before its first change
 //     on a connection and after its shape changed.
 package fakepg

@@ -24,6 +24,8 @@ type server struct{ *fakepg.DB }
 
 func (s server) Postgres() port.Postgres { return s.DB }
 func (s server) Begin() pgtest.Tx        { return tx{s.DB.Begin()} }
+func (s server) DropPublication()        { s.DB.DropPublication("pub") }
+func (s server) CreatePublication()      { s.DB.CreatePublication("pub", "t") }
 func (s server) Noise()                  { s.DB.Noise(100) }
 
 type tx struct{ *fakepg.Tx }

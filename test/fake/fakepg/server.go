@@ -102,7 +102,7 @@ func (db *DB) Inspect(ctx context.Context, slotName, publicationName string) (pg
 			s.Slot.ActivePID = k.active.pid
 		}
 	}
-	if p := db.pubs[publicationName]; p != nil {
+	if p := db.pub(publicationName); p != nil {
 		s.Publication = &pgout.Publication{Name: publicationName, ViaRoot: p.viaRoot, Tables: db.published(p)}
 	}
 	return s, db.leave("inspect", slotName)
@@ -117,7 +117,7 @@ func (db *DB) published(p *publication) []pgout.Table {
 		}
 		t := db.tables[m.table]
 		tables = append(tables, pgout.Table{Relation: *t.shape, Member: m.oid, Rows: int64(len(t.rows)),
-			Keyless: t.shape.Identity != pgout.IdentityFull && t.pk == 0})
+			Keyless: t.shape.Identity != pgout.IdentityFull && t.pk == 0, NoSelect: t.denied})
 	}
 	slices.SortFunc(tables, func(a, b pgout.Table) int { return strings.Compare(a.Name, b.Name) })
 	return tables
@@ -136,7 +136,7 @@ func (db *DB) CreateSlot(ctx context.Context, name, publicationName string, temp
 	if db.slots[name] != nil {
 		return nil, refusal("create slot", pgout.Misconfigured, "replication slot %q already exists", name)
 	}
-	if db.pubs[publicationName] == nil {
+	if db.pub(publicationName) == nil {
 		return nil, refusal("create slot", pgout.NotFound, "publication %q does not exist", publicationName)
 	}
 	c := db.connect()
@@ -145,7 +145,7 @@ func (db *DB) CreateSlot(ctx context.Context, name, publicationName string, temp
 		s.active = c
 	}
 	db.slots[name] = s
-	snap := &snapshot{conn: c, consistent: db.lsn, tables: db.published(db.pubs[publicationName]), rows: map[string][]string{}}
+	snap := &snapshot{conn: c, consistent: db.lsn, tables: db.published(db.pub(publicationName)), rows: map[string][]string{}}
 	for _, t := range snap.tables {
 		for _, row := range db.tables[t.Name].rows {
 			snap.rows[t.Name] = append(snap.rows[t.Name], string(pgout.AppendCopyLine(nil, row))+"\n")
@@ -241,6 +241,13 @@ func (s *snapshot) Tables(ctx context.Context) ([]pgout.Table, error) {
 func (s *snapshot) Next(ctx context.Context, table *pgout.Table) ([][]byte, bool, error) {
 	if err := s.alive(ctx, "load", table.FullName()); err != nil {
 		return nil, false, err
+	}
+	s.db.mu.Lock()
+	denied := s.db.tables[table.Name].denied
+	s.db.mu.Unlock()
+	if denied {
+		s.Close()
+		return nil, false, refusal("load", pgout.Denied, "permission denied for table %s", table.Name)
 	}
 	var lines [][]byte
 	for _, row := range s.rows[table.Name][s.at:] {

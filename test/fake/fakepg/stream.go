@@ -39,8 +39,6 @@ func (db *DB) Stream(ctx context.Context, name, publicationName string, start po
 		err := refusal("stream", pgout.SlotInUse, "replication slot %q is active for PID %d", name, s.active.pid)
 		err.PID = s.active.pid
 		return nil, err
-	case db.pubs[publicationName] == nil:
-		return nil, refusal("stream", pgout.NotFound, "publication %q does not exist", publicationName)
 	}
 	c := db.connect()
 	s.active = c
@@ -76,8 +74,11 @@ func (s *stream) Receive(ctx context.Context) ([]pgout.Wal, error) {
 		case <-changed:
 		case <-idle.C:
 			s.db.mu.Lock()
-			s.sent = max(s.sent, s.db.flush)
-			s.queue = append(s.queue, pgout.Wal{End: s.sent})
+			if !s.db.frozen {
+				s.sent = max(s.sent, s.db.flush)
+				s.queue = append(s.queue, pgout.Wal{End: s.sent})
+			}
+			idle.Reset(every)
 			s.db.mu.Unlock()
 		}
 	}
@@ -88,10 +89,17 @@ func (s *stream) take() ([]pgout.Wal, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
+	if s.db.frozen {
+		return nil, nil
+	}
 	for len(s.queue) == 0 && s.next < len(s.db.wal) && s.db.wal[s.next].end <= s.db.flush {
 		r := s.db.wal[s.next]
 		s.next++
-		if r.final >= s.start {
+		if r.final >= s.start && len(r.changes) > 0 {
+			if s.db.pubAt(s.pub, r.final) == nil {
+				s.fail(refusal("stream", pgout.Unreadable, "publication %q does not exist", s.pub))
+				return nil, s.err
+			}
 			s.decode(r)
 		}
 		s.sent = max(s.sent, r.end)
@@ -104,7 +112,7 @@ func (s *stream) take() ([]pgout.Wal, error) {
 
 // decode queues a transaction's messages, and a keepalive in the middle of a long one.
 func (s *stream) decode(r *record) {
-	pub := s.db.pubs[s.pub]
+	pub := s.db.pubAt(s.pub, r.final)
 	began := false
 	for i := range r.changes {
 		c := &r.changes[i]

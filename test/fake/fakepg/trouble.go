@@ -107,7 +107,15 @@ func (db *DB) SetWALLevel(level string) {
 func (db *DB) SetViaRoot(publication string, via bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.pubs[publication].viaRoot = via
+	db.pub(publication).viaRoot = via
+}
+
+// FreezeStreams stops the walsenders: connections stay, and nothing comes over them.
+func (db *DB) FreezeStreams(frozen bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.frozen = frozen
+	db.touch()
 }
 
 // LoseSlot invalidates a slot, as max_slot_wal_keep_size does.

@@ -19,6 +19,9 @@ type Server interface {
 	Begin() Tx
 	// Crash kills the server and starts it again.
 	Crash()
+	// DropPublication and CreatePublication drop and make "pub".
+	DropPublication()
+	CreatePublication()
 	// Noise writes WAL that concerns no published table.
 	Noise()
 }

@@ -32,6 +32,8 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 		{"a slot does not wait for ever", testOpenTransaction},
 		{"slots that exist and slots that do not", testSlotNames},
 		{"a capture's stream is the table", testCapture},
+		{"a change made without a publication ends every stream", testUnreadable},
+		{"a capture whose publication was made anew loads once", testCaptureUnreadable},
 		{"a context ends a wait and the stream goes on", testReceiveContext},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -309,6 +311,12 @@ func testCapture(s *suite) {
 	if len(w.Reloads) != 1 || len(w.Losses) != 0 {
 		s.Fatalf("loads %q, losses %q", w.Reloads, w.Losses)
 	}
+	s.same(w)
+}
+
+// same wants the log to fold to the table.
+func (s *suite) same(w *World) {
+	s.Helper()
 	f := NewFold(func(string) []string { return []string{"id"} })
 	for _, body := range w.Log {
 		s.must(f.Apply(body))

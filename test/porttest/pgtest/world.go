@@ -184,6 +184,9 @@ func (w *World) confirm(lsn pos.LSN) {
 	if lsn < w.Confirmed {
 		w.wrong(fmt.Errorf("%s confirmed after %s", lsn, w.Confirmed))
 	}
+	if lsn > w.Row.Confirmed {
+		w.wrong(fmt.Errorf("%s confirmed, and the row knows of %s", lsn, w.Row.Confirmed))
+	}
 	w.Confirmed = lsn
 	w.repl.Confirm(lsn)
 	for offset := len(w.Log) - 1; offset >= 0; offset-- {

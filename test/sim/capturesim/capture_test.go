@@ -218,7 +218,7 @@ func step(t *rapid.T, w *world, app *client, reasons map[string]bool, published 
 	case n == 35:
 		w.Lose(rapid.IntRange(0, 5).Draw(t, "which"), rapid.Bool().Draw(t, "happened"))
 	case n == 36:
-		rare(t, w, app, reasons)
+		rare(t, w, app, reasons, published)
 	case n == 37 && !*published:
 		*published, w.alone = true, true
 		w.DB.Publish("pub", "c")
@@ -228,8 +228,8 @@ func step(t *rapid.T, w *world, app *client, reasons map[string]bool, published 
 }
 
 // rare are the disasters.
-func rare(t *rapid.T, w *world, app *client, reasons map[string]bool) {
-	switch rapid.IntRange(0, 7).Draw(t, "disaster") {
+func rare(t *rapid.T, w *world, app *client, reasons map[string]bool, published *bool) {
+	switch rapid.IntRange(0, 9).Draw(t, "disaster") {
 	case 0:
 		w.DB.LoseSlot("millrace")
 		reasons[`replication slot "millrace" is lost`] = true
@@ -262,5 +262,24 @@ func rare(t *rapid.T, w *world, app *client, reasons map[string]bool) {
 		w.alone = true
 		w.DB.Unpublish("pub", "b")
 		w.DB.Publish("pub", "b")
+	case 8:
+		w.alone = true
+		w.DB.DropPublication("pub")
+		w.DB.Exec(func(tx *fakepg.Tx) { tx.Insert("b", fakepg.T(fmt.Sprint("u", app.n)), fakepg.N(), fakepg.N()) })
+		tables := []string{"a", "b"}
+		if *published {
+			tables = append(tables, "c")
+		}
+		w.DB.CreatePublication("pub", tables...)
+		reasons[`replication slot "millrace" can't be read any more`] = true
+	case 9:
+		// Made anew while nobody streams, and something was committed meanwhile.
+		if w.DB.HoldSlot("millrace"); w.Row == nil || w.Row.Phase != pgout.PhaseStreaming {
+			return
+		}
+		w.DB.Exec(func(tx *fakepg.Tx) { tx.Insert("a", fakepg.T(fmt.Sprint("m", app.n)), fakepg.N(), fakepg.N()) })
+		w.DB.RemoveSlot("millrace")
+		w.DB.AddSlot("millrace")
+		reasons[`replication slot "millrace" was moved`] = true
 	}
 }

@@ -1,0 +1,251 @@
+package pgout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/core/pos"
+)
+
+// survey passes what is waited for and answers the look.
+func (s *story) survey(change func(v *Survey)) {
+	s.t.Helper()
+	if s.m.stage == stWait {
+		s.now = max(s.now, s.m.trouble.retryAt)
+		s.step(&Tick{At: s.at()})
+	}
+	v := goodSurvey()
+	v.Server.Publication.Tables = []Table{ordersTable}
+	v.Loaded = []TableRow{{Key: TableKey("app", &ordersTable), Consistent: 100, Base: 100, SystemID: "7", Timeline: 1}}
+	if change != nil {
+		change(v)
+	}
+	s.step(&Surveyed{At: s.at(), Survey: *v})
+}
+
+// fail answers an effect with a failure and returns how long is waited.
+func (s *story) fail(of Effect, class Class) time.Duration {
+	s.t.Helper()
+	s.step(&Failed{At: s.at(), Of: of, Fail: Failure{Class: class, Why: "told so"}})
+	return time.Duration(s.m.trouble.retryAt-s.now) * time.Millisecond
+}
+
+// A stream that can't be decoded is a lost slot, whoever is told: Receive or StartStream.
+func TestUnreadableIsSlotLost(t *testing.T) {
+	for _, of := range []Effect{&Receive{}, &StartStream{}} {
+		s := tell(t, testConfig)
+		s.resume(confirmed)
+		s.fail(of, Unreadable)
+		s.survey(func(v *Survey) { v.Server.Publication = nil })
+		if w := s.m.Status(s.now).Waiting; s.m.plan.Action != ActRefuse || w == nil || !strings.Contains(w.Hint, "CREATE PUBLICATION") {
+			t.Fatalf("%+v, waiting %+v", s.m.plan, w)
+		}
+		s.survey(nil)
+		if s.m.plan.Action != ActLoad || s.m.counters.Losses != 1 || !strings.Contains(s.m.plan.Why, `while publication "pub" did not exist`) {
+			t.Fatalf("%+v, %+v", s.m.plan, s.m.counters)
+		}
+		s.loadAll()
+		s.fail(&Receive{}, Unavailable)
+		s.survey(nil)
+		if s.m.plan.Action != ActResume || s.m.counters.Losses != 1 {
+			t.Fatalf("loads again: %+v, %+v", s.m.plan, s.m.counters)
+		}
+	}
+	cfg := testConfig
+	cfg.OnSlotLost = SlotLostStop
+	s := tell(t, cfg)
+	s.resume(confirmed)
+	s.fail(&Receive{}, Unreadable)
+	s.survey(nil)
+	if w := s.m.Status(s.now).Waiting; s.m.plan.Action != ActRefuse || !strings.Contains(w.Why, "can't be read any more") || !strings.Contains(w.Hint, "on_slot_lost") {
+		t.Fatalf("%+v, waiting %+v", s.m.plan, w)
+	}
+}
+
+// toLoad goes from a decision to load to where rows are read.
+func (s *story) toLoad() {
+	s.t.Helper()
+	s.saved()
+	s.step(&SlotDropped{At: s.at()})
+	s.step(&SlotCreated{At: s.at(), Consistent: 800, Tables: []Table{ordersTable}})
+	s.saved()
+}
+
+func (s *story) loadAll() {
+	s.t.Helper()
+	s.toLoad()
+	s.step(&Rows{At: s.at(), Done: true})
+	s.step(&Appended{At: s.at(), Next: 11})
+	s.step(&Appended{At: s.at(), Next: s.m.log.next})
+	s.step(&TablesSaved{At: s.at()})
+	s.saved()
+	s.step(&Started{At: s.at()})
+}
+
+// Each failed load leaves its records in the stream.
+func TestFailedLoadsBackOff(t *testing.T) {
+	interrupted := func(v *Survey) { v.Row.Phase = PhaseLoading }
+	s := tell(t, testConfig)
+	s.step(&Up{At: s.at()})
+	waits := map[Class]time.Duration{}
+	for _, class := range []Class{Unavailable, Denied} {
+		for range 12 {
+			s.survey(interrupted)
+			s.toLoad()
+			waits[class] = s.fail(&Load{}, class)
+		}
+	}
+	if waits[Unavailable] != time.Minute || waits[Denied] != time.Hour {
+		t.Fatalf("waits %v", waits)
+	}
+	s.survey(interrupted)
+	s.loadAll()
+	s.fail(&Receive{}, Unavailable)
+	s.survey(interrupted)
+	s.toLoad()
+	if wait := s.fail(&Load{}, Denied); wait > time.Minute {
+		t.Fatalf("waits %s after a load that ended", wait)
+	}
+	for range 12 {
+		s.survey(interrupted)
+		s.toLoad()
+		s.step(&Refused{At: s.at(), Next: 99})
+	}
+	if wait := s.m.trouble.retryAt - s.now; wait != 3600_000 {
+		t.Fatalf("waits %d ms after refused appends", wait)
+	}
+}
+
+// A table new in the publication that can't be read is not voided, and named.
+func TestUnreadableNewTable(t *testing.T) {
+	s := tell(t, testConfig)
+	s.resume(confirmed)
+	lines := Table{Relation: Relation{OID: 9, Schema: "public", Name: "lines"}, Member: 6, NoSelect: true}
+	server := goodSurvey().Server
+	server.Publication.Tables = []Table{lines, ordersTable}
+	s.step(&Inspected{At: s.at(), Server: server})
+	s.wal(1000)
+	w := s.m.Status(s.now).Warnings
+	if s.m.stage != stStream || len(w) != 1 || !strings.Contains(w[0].Hint, `GRANT SELECT ON "public"."lines"`) {
+		t.Fatalf("%s, warnings %+v", s.m.stage, w)
+	}
+	server.Publication = &Publication{Name: "pub", Tables: []Table{{Relation: lines.Relation, Member: 6}, ordersTable}}
+	s.step(&Inspected{At: s.at(), Server: server})
+	if s.m.stage != stSubCreate {
+		t.Fatalf("%s", s.m.stage)
+	}
+	for range 12 {
+		s.fail(&CreateSlot{}, Denied)
+		s.now = s.m.tables.retryAt
+		s.step(&Tick{At: s.at()})
+	}
+	s.fail(&CreateSlot{}, Denied)
+	if wait := s.m.tables.retryAt - s.now; wait != 3600_000 {
+		t.Fatalf("waits %d ms", wait)
+	}
+}
+
+// Whatever makes the stream begin anew though it was complete counts, once.
+func TestLossesCount(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(v *Survey)
+		want   int64
+	}{
+		"nothing":           {nil, 0},
+		"interrupted":       {func(v *Survey) { v.Row.Phase = PhaseLoading }, 0},
+		"first load":        {func(v *Survey) { v.Row, v.Server.Slot = nil, nil }, 0},
+		"another system":    {func(v *Survey) { v.Server.SystemID = "8" }, 1},
+		"another timeline":  {func(v *Survey) { v.Server.Timeline = 2 }, 1},
+		"WAL ends early":    {func(v *Survey) { v.Server.Flush = 499 }, 1},
+		"slot gone":         {func(v *Survey) { v.Server.Slot = nil }, 1},
+		"slot lost":         {func(v *Survey) { v.Server.Slot.WALStatus = "lost" }, 1},
+		"slot too old":      {func(v *Survey) { v.Server.Slot.Confirmed = 99 }, 1},
+		"slot moved":        {func(v *Survey) { v.Row.Confirmed = 449 }, 1},
+		"the log lost some": {func(v *Survey) { v.Log.Next = 9 }, 1},
+	} {
+		s := tell(t, testConfig)
+		s.step(&Up{At: s.at()})
+		s.survey(c.change)
+		if c.want > 0 {
+			s.fail(&SaveRow{}, Conflict)
+			s.survey(c.change)
+		}
+		if got := s.m.Status(s.now).Losses; got != c.want || int64(strings.Count(s.text.String(), "Warn error=true")) != c.want {
+			t.Errorf("%s: %d losses\n%s", name, got, s.text.String())
+		}
+	}
+}
+
+// A server that has more WAL and sends nothing is not one that streams.
+func TestSilentServer(t *testing.T) {
+	s := tell(t, testConfig)
+	s.resume(confirmed)
+	s.wal(900)
+	server := goodSurvey().Server
+	server.Publication.Tables = []Table{ordersTable}
+	inspect := func(flush pos.LSN, after pos.Millis) Status {
+		server.Flush = flush
+		s.step(&Inspected{At: s.at(), Server: server})
+		s.now += after
+		return s.m.Status(s.now)
+	}
+	if st := inspect(900, 3600_000); st.State != "streaming" || st.LagMillis != 0 {
+		t.Fatalf("idle: %+v", st)
+	}
+	if st := inspect(1000, 20_000); st.State != "streaming" {
+		t.Fatalf("20 s: %+v", st)
+	}
+	if st := inspect(1100, 1); st.State != "silent" || st.LagMillis != 3_620_001 || !strings.Contains(st.Waiting.Why, "server silent since") {
+		t.Fatalf("longer: %+v, waiting %+v", st, st.Waiting)
+	}
+	s.wal(950)
+	if st := inspect(1200, 20_000); st.State != "streaming" {
+		t.Fatalf("it comes nearer: %+v", st)
+	}
+	s.now++
+	if st := s.m.Status(s.now); st.State != "silent" {
+		t.Fatalf("and stops: %+v", st)
+	}
+	s.wal(1200)
+	if st := s.m.Status(s.now + 3600_000); st.State != "streaming" || st.Waiting != nil {
+		t.Fatalf("it is there: %+v", st)
+	}
+}
+
+// While the log takes nothing the server is silent because we do not listen; its WAL is
+// still looked at.
+func TestStuckLog(t *testing.T) {
+	cfg := testConfig
+	cfg.BatchRecords = 1
+	for _, stage := range []stage{stStream, stLook, stLoad} {
+		s := tell(t, cfg)
+		s.resume(confirmed)
+		switch stage {
+		case stStream:
+			s.wal(600, begin(600), orders, insert("1"), insert("2"), insert("3"), insert("4"))
+		case stLook:
+			s.step(&Down{At: s.at()})
+			s.step(&Up{At: s.at()})
+		default:
+			s.fail(&Receive{}, Unavailable)
+			s.survey(func(v *Survey) { v.Row.Phase = PhaseLoading })
+			s.toLoad()
+			s.step(&Rows{At: s.at(), Lines: [][]byte{[]byte("1\tnew\t\\N\tx\n"), []byte("2\tnew\t\\N\tx\n")}})
+		}
+		for n := range 5 {
+			s.now += 30_000
+			s.step(&Tick{At: s.at()})
+			if !strings.HasSuffix(strings.TrimSpace(s.text.String()), "Inspect") {
+				t.Fatalf("%s: not looked at\n%s", stage, s.text.String())
+			}
+			server := goodSurvey().Server
+			server.Flush = pos.LSN(10_000 * (n + 1))
+			s.step(&Inspected{At: s.at(), Server: server})
+			st := s.m.Status(s.now)
+			if st.Retained != int64(server.Flush-server.Slot.Restart) || st.State == "silent" || len(st.Warnings) != 1 || !strings.Contains(st.Warnings[0].Why, "keeps its WAL") {
+				t.Fatalf("%s: %+v", stage, st)
+			}
+		}
+	}
+}
