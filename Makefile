@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 # Packages with a target of their own, which unit and race leave out.
-APART := millrace/test/sim|millrace/test/plant|millrace/test/e2e
+APART := millrace/test/sim|millrace/test/plant|millrace/test/e2e|millrace/test/console
 UNIT   = $$(go list ./... | grep -vE '^($(APART))(/|$$)')
 # Where the race detector has something to find: all that starts goroutines.
 RACE   = $$(go list ./actors/... ./supervision/... ./registry/... ./hooks/... ./cmd/... ./test/fake/...)
@@ -15,7 +15,7 @@ STEPS := bin/steps.json
 STEP   = bin/tally -log $(STEPS)
 QUIET  = $(MAKE) --no-print-directory JSON=-json
 
-.PHONY: build demo test lint unit race sim e2e bench steps
+.PHONY: build demo test lint unit race sim e2e console bench steps
 
 build:
 	go build -o bin/millrace ./cmd/millrace
@@ -43,6 +43,11 @@ e2e: build
 	@scripts/need-postgres
 	@$(GOTEST) ./test/e2e/...
 
+# The console in a real browser; its pictures are in bin/console.
+console:
+	@scripts/need-postgres
+	@$(GOTEST) ./test/console/...
+
 bench:
 	go test -run '^$$' -bench . -benchmem ./core/... ./actors/...
 
@@ -53,5 +58,6 @@ test:
 	@-$(STEP) -step 'unit and race' -budget 6m $(QUIET) -k unit race
 	@-$(STEP) -step 'simulation' -budget 2m $(QUIET) sim
 	@-$(STEP) -step 'end to end' -budget 4m $(QUIET) e2e
+	@-$(STEP) -step 'console' -budget 3m $(QUIET) console
 	@-$(STEP) -step 'demo' -budget 2m env DEMO_EXIT=1 $(QUIET) demo
 	@$(STEP)

@@ -148,3 +148,28 @@ func (r *Registry) Names(kind string) []Name {
 	slices.SortFunc(names, func(a, b Name) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node)) })
 	return names
 }
+
+// Held is a name and the live process that holds it.
+type Held struct {
+	Name   Name
+	Handle *actors.Handle
+}
+
+// All returns every name that a live process holds, in order of kind, id and node.
+func (r *Registry) All() []Held {
+	if r == nil {
+		return nil
+	}
+	r.mu.RLock()
+	all := make([]Held, 0, len(r.holders))
+	for n, h := range r.holders {
+		if h.Alive() {
+			all = append(all, Held{Name: n, Handle: h})
+		}
+	}
+	r.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Held) int {
+		return cmp.Or(cmp.Compare(a.Name.Kind, b.Name.Kind), cmp.Compare(a.Name.ID, b.Name.ID), cmp.Compare(a.Name.Node, b.Name.Node))
+	})
+	return all
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -95,6 +96,35 @@ func TestOneHolderAtATime(t *testing.T) {
 		}
 		if _, err := run(sys, &holder{r: r, names: names}); err != nil {
 			t.Errorf("a successor: %v", err)
+		}
+	})
+}
+
+// All lists what is held, in order, and nothing of the dead.
+func TestAll(t *testing.T) {
+	inBubble(t, func(sys *actors.System) {
+		var none *registry.Registry
+		if len(none.All()) != 0 {
+			t.Error("no registry holds names")
+		}
+		r := registry.New()
+		reader, other := registry.Name{Kind: "reader", ID: "s", Node: "n"}, registry.Name{Kind: "writer", ID: "a", Node: "n"}
+		first, err := run(sys, &holder{r: r, names: []registry.Name{name, reader}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := run(sys, &holder{r: r, names: []registry.Name{other}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []registry.Held{{Name: reader, Handle: first}, {Name: other, Handle: second}, {Name: name, Handle: first}}
+		if got := r.All(); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		first.Kill()
+		<-first.Done()
+		if got := r.All(); !slices.Equal(got, want[1:2]) {
+			t.Errorf("got %v after one holder ended", got)
 		}
 	})
 }

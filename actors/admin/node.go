@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"millrace/core/pos"
-	"millrace/supervision"
 )
 
 // Node is what the HTTP surface asks of a node. All methods are safe from any
@@ -21,7 +20,28 @@ type Node interface {
 	CreateStream(ctx context.Context, name string, args map[string]string) (StreamStatus, error)
 	// Open begins to read. ctx bounds the opening only; the reader lives until Close.
 	Open(ctx context.Context, name string, spec ReadSpec) (Reader, error)
-	Tree() supervision.Node
+	// Tree shows the processes; it waits for none of them. The error says that there is no
+	// such path.
+	Tree(q TreeQuery) (TreeNode, error)
+	// Terminate stops a process, or a supervisor and all below it, for as long as nobody
+	// starts it again. Restart stops it if it runs, and starts it.
+	Terminate(ctx context.Context, path string) error
+	Restart(ctx context.Context, path string) error
+	// Registry lists the names that processes hold.
+	Registry() []RegistryEntry
+	// Names lists the names of one stream's processes, held or not.
+	Names(ctx context.Context, stream string) ([]RegistryEntry, error)
+	// Events returns what supervisors did after the event of that number, the oldest first,
+	// as far as it is remembered.
+	Events(since uint64) Events
+	// Tiering tells whether tiering is wanted. SetTiering stores the wish of the operator and
+	// carries it out.
+	Tiering() Tiering
+	SetTiering(ctx context.Context, enabled bool) (Tiering, error)
+	// SetRetention changes a stream's bounds, for good and in the running log.
+	SetRetention(ctx context.Context, stream string, change Retention) (RetentionStatus, error)
+	// Gaps lists the declared gaps of a stream's stored part, the oldest first.
+	Gaps(id pos.StreamID) []Gap
 }
 
 // Reader yields a stream's records in order, each once.
@@ -67,12 +87,14 @@ type NodeStatus struct {
 	DataDir  string    `json:"data_dir"`
 	DiskFree int64     `json:"disk_free"` // bytes; -1: not known
 	Store    string    `json:"store"`     // where the object store is
-	Tiering  string    `json:"tiering"`   // "enabled", "disabled", or why it is not running
+	Tiering  string    `json:"tiering"`   // "enabled", "disabled by the operator", or why it is not running
 	Streams  int       `json:"streams"`
 	Captures int       `json:"captures"`
-	Zombies  int       `json:"zombies"` // processes abandoned by a stop that still run code
-	Ready    bool      `json:"ready"`
-	Reasons  []string  `json:"reasons,omitempty"` // why it is not ready
+	// FragmentBytes is the size at which an object is cut.
+	FragmentBytes int64    `json:"fragment_bytes"`
+	Zombies       int      `json:"zombies"` // processes abandoned by a stop that still run code
+	Ready         bool     `json:"ready"`
+	Reasons       []string `json:"reasons,omitempty"` // why it is not ready
 	// Parts is what the node's own processes publish, by name: governor, reaper, admin, ...
 	Parts map[string]any `json:"parts,omitempty"`
 }
@@ -86,6 +108,8 @@ type StreamStatus struct {
 	// State is that of the local log: running, recovering, waiting, stuck, stopped.
 	State string `json:"state"`
 	Why   string `json:"why,omitempty"` // why it is not running
+	// Trouble says in one sentence what an operator should look at first; empty: all is well.
+	Trouble string `json:"trouble,omitempty"`
 
 	First pos.Offset `json:"first"` // oldest offset that can be read, over both tiers; -1 also while that is not known
 	Next  pos.Offset `json:"next"`  // next offset to be committed
@@ -106,6 +130,8 @@ type StreamStatus struct {
 	Local   any `json:"local,omitempty"`
 	Tiering any `json:"tiering,omitempty"`
 	Capture any `json:"capture,omitempty"`
+	// Feed is the name of the capture that writes this stream; empty: none is configured.
+	Feed string `json:"feed,omitempty"`
 }
 
 // RemoteState says what is known of a stream in the object store.
@@ -124,15 +150,16 @@ type Class uint8
 // The classes.
 const (
 	Internal    Class = iota // a fault of the node
-	NotFound                 // there is no such stream
+	NotFound                 // there is no such thing
 	Exists                   // there is one already
 	Invalid                  // what was asked makes no sense
 	Unavailable              // not known or not possible now; asking again may help
+	Forbidden                // never possible for this one
 )
 
 // String names the class.
 func (c Class) String() string {
-	if names := [...]string{"internal", "not found", "exists", "invalid", "unavailable"}; int(c) < len(names) {
+	if names := [...]string{"internal", "not found", "exists", "invalid", "unavailable", "forbidden"}; int(c) < len(names) {
 		return names[c]
 	}
 	return fmt.Sprintf("class %d", c)

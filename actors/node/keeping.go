@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"millrace/actors"
@@ -25,7 +24,7 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if n.cfg.Tiering.Enabled {
+	if n.wish.enabled() {
 		wanted = append(wanted, keep.Item{Kind: keep.Tiering})
 	}
 	for _, c := range n.cfg.Captures {
@@ -39,6 +38,7 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 		return nil, nil, err
 	}
 	for _, s := range streams {
+		n.learn(s)
 		if s.Phase != port.PhaseDeleting {
 			wanted = append(wanted, keep.Item{Kind: keep.Writer, ID: s.ID.String()})
 		}
@@ -49,20 +49,12 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 // running lists what has a process, whatever that is doing.
 func (n *Node) running() []keep.Item {
 	var items []keep.Item
-	for _, c := range n.Tree().Children {
-		switch c.ID {
-		case idTiering:
-			if c.Handle.Alive() {
-				items = append(items, keep.Item{Kind: keep.Tiering})
-			}
-		case idLog:
-			for _, s := range c.Children {
-				items = append(items, keep.Item{Kind: keep.Writer, ID: s.ID})
-			}
-		case idCaptures:
-			for _, s := range c.Children {
-				items = append(items, keep.Item{Kind: keep.Capture, ID: s.ID})
-			}
+	if n.process(idTiering) != nil {
+		items = append(items, keep.Item{Kind: keep.Tiering})
+	}
+	for kind, factory := range map[keep.Kind]string{keep.Writer: idLog, keep.Capture: idCaptures} {
+		for _, c := range supervision.Look(n.process(factory)) {
+			items = append(items, keep.Item{Kind: kind, ID: c.ID})
 		}
 	}
 	return items
@@ -124,17 +116,7 @@ func (n *Node) startUnder(ctx context.Context, factory, id string, arg any) erro
 
 // process returns the process at the end of a path of ids below the root, nil if it
 // does not run.
-func (n *Node) process(ids ...string) *actors.Handle {
-	at := n.Tree()
-	for _, id := range ids {
-		i := slices.IndexFunc(at.Children, func(c supervision.Node) bool { return c.ID == id && c.Handle.Alive() })
-		if i < 0 {
-			return nil
-		}
-		at = at.Children[i]
-	}
-	return at.Handle
-}
+func (n *Node) process(ids ...string) *actors.Handle { return supervision.Find(n.root.Load(), ids...) }
 
 // ensureStream returns the stream of that name, which it creates if there is none.
 func (n *Node) ensureStream(ctx context.Context, name string, arguments map[string]string) (port.Stream, error) {

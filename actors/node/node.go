@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,11 @@ type Node struct {
 	root      atomic.Pointer[actors.Handle]
 	standing  chan struct{} // closed when root is set: the children run before that
 	readers   atomic.Uint64 // numbers the readers that the surface opens
+	wish      wish          // whether tiering is wanted
+	events    events
+	parked    parked
+	rows      rows
+	names     sync.Map // of string by string: the name of each known stream by its id
 }
 
 // Start brings up a node and returns once its tree stands. What the world refuses
@@ -79,6 +85,11 @@ func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About,
 		manifests: manifestreplica.NewTable(),
 		budget:    reader.NewBudget(readerMemory),
 		standing:  make(chan struct{}),
+		wish:      wish{configured: cfg.Tiering.Enabled, turn: make(chan struct{}, 1)},
+	}
+	if err := n.wish.load(ctx, ports.Metadata); err != nil {
+		n.system.Close()
+		return nil, fmt.Errorf("reading the operator's wishes: %w", err)
 	}
 	root, err := n.system.Start(ctx, actors.Spec{
 		Path: "node",
@@ -116,8 +127,10 @@ func (n *Node) Stop(ctx context.Context) error {
 	return err
 }
 
-// observe turns what the supervisors do into logs and metrics.
+// observe turns what the supervisors do into logs, metrics and the list of events.
 func (n *Node) observe(e supervision.Event) {
+	n.events.add(e)
+	n.parked.note(e)
 	template := templateOf(e.Path, e.ID)
 	n.ports.Metrics.Count("supervisor_events", 1, "kind", e.Kind.String(), "child", template)
 	event := n.log.Debug()

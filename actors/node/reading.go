@@ -114,7 +114,7 @@ func hint(failure *fetch.Error) string {
 	case fetch.Damaged:
 		return "reading again does not help: restore what is named from a backup, or read on behind it with --from"
 	case fetch.Disabled:
-		return "set tiering.enabled = true and restart the node"
+		return "millrace tiering enable"
 	case fetch.Denied:
 		return "mend the node's rights on the object store, then read again"
 	case fetch.Unavailable, fetch.Fault, fetch.Throttled, fetch.Gone, fetch.Superseded:

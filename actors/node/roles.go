@@ -37,14 +37,18 @@ func (n *Node) logger(role string) zerolog.Logger {
 func (n *Node) newWriter(arg any) actors.Process {
 	stream := arg.(port.Stream)
 	return writer.New(writer.Config{
-		Stream: stream.ID, Node: n.node(), Log: n.logConfig(stream),
+		Stream: stream.ID, Node: n.node(), Log: n.logConfig(stream), Retention: func() segment.Retention {
+			latest, _ := n.rows.learn(stream)
+			return n.logConfig(latest).Retention
+		},
 		Disk: n.ports.Disk, Metadata: n.ports.Metadata, State: n.ports.State,
 		Hooks: n.hooks, Registry: n.registry, Logger: n.logger(idWriter),
 	})
 }
 
 // logConfig is the configuration under the stream's own arguments, which a client
-// may have declared it with. Only a tighter bound than the node's has an effect.
+// may have declared it with. Of the upper bounds only a tighter one than the node's has
+// an effect; what stays on local disk is the stream's own choice.
 func (n *Node) logConfig(stream port.Stream) segment.Config {
 	mode, err := segment.ParseSyncMode(n.cfg.Log.Sync)
 	if err != nil {
@@ -65,6 +69,12 @@ func (n *Node) logConfig(stream port.Stream) segment.Config {
 	c.SegmentMaxBytes = tighter(c.SegmentMaxBytes, own.SegmentMaxBytes)
 	c.Retention.MaxBytes = tighter(c.Retention.MaxBytes, own.MaxBytes)
 	c.Retention.MaxAge = tighter(c.Retention.MaxAge, own.MaxAge)
+	c.Retention.LocalMaxBytes = tighter(c.Retention.LocalMaxBytes, own.LocalMaxBytes)
+	if own.LocalMinBytes != nil {
+		c.Retention.LocalMinBytes = *own.LocalMinBytes
+	} else if most := c.Retention.LocalMaxBytes; most > 0 {
+		c.Retention.LocalMinBytes = min(c.Retention.LocalMinBytes, most)
+	}
 	return c
 }
 
@@ -82,7 +92,7 @@ func (n *Node) newReader(arg any) actors.Process {
 	return reader.New(reader.Config{
 		Stream: s.stream, Spec: s.spec, Prefix: n.cfg.Store.Prefix,
 		Hooks: n.hooks, Disk: n.ports.Disk, Store: n.ports.Store, Manifests: n.manifests, Metadata: n.ports.Metadata,
-		Tiering: func() bool { return n.cfg.Tiering.Enabled }, Why: func() string { return n.remoteWhy(s.stream) }, Budget: n.budget,
+		Tiering: n.wish.enabled, Why: func() string { return n.remoteWhy(s.stream) }, Budget: n.budget,
 		Metrics: n.ports.Metrics, Log: n.logger(idReader),
 	})
 }

@@ -1,14 +1,15 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"millrace/actors"
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/core/manifest"
@@ -30,23 +31,20 @@ const (
 	kindCapturer      = "capturer"
 )
 
-// Tree implements admin.Node.
-func (n *Node) Tree() supervision.Node { return supervision.Tree(n.root.Load()) }
-
 // Ready implements admin.Node: every log runs, every capture streams, and tiering, if
 // it is wanted, is up and brings every stream into the store.
 func (n *Node) Ready() (bool, []string) {
 	var reasons []string
-	tree := n.Tree()
-	if tree.State != "running" {
+	root := n.root.Load()
+	if supervision.State(root) != "running" {
 		return false, []string{"the node is starting or stopping"}
 	}
-	for _, c := range tree.Children {
-		if c.State != "running" && (c.ID != idTiering || n.cfg.Tiering.Enabled) {
+	for _, c := range supervision.Look(root) {
+		if c.State != "running" && (c.ID != idTiering || n.wish.enabled()) {
 			reasons = append(reasons, fmt.Sprintf("%s is %s", c.ID, c.State))
 		}
 		if c.ID == idLog {
-			for _, s := range c.Children {
+			for _, s := range supervision.Look(c.Handle) {
 				reasons = append(reasons, n.writerReason(s)...)
 			}
 		}
@@ -61,7 +59,7 @@ func (n *Node) Ready() (bool, []string) {
 			reasons = append(reasons, fmt.Sprintf("capture %s: %s", c.Name, why))
 		}
 	}
-	if n.cfg.Tiering.Enabled {
+	if n.wish.enabled() {
 		reasons = append(reasons, n.tieringReasons()...)
 	}
 	slices.Sort(reasons)
@@ -69,19 +67,18 @@ func (n *Node) Ready() (bool, []string) {
 }
 
 // writerReason tells why a log does not run. Its supervisor has one child, the writer.
-func (n *Node) writerReason(sup supervision.Node) []string {
+func (n *Node) writerReason(sup supervision.ChildInfo) []string {
 	state, why := sup.State, ""
-	if len(sup.Children) > 0 {
-		w := sup.Children[0].Handle
-		s, ok := w.Status().(segment.Status)
-		if w.Alive() && ok && s.State == "running" {
-			return nil
-		}
-		if ok {
+	if w := supervision.Find(sup.Handle, idWriter); w != nil {
+		if s, ok := w.Status().(segment.Status); ok {
 			state, why = s.State, s.Why
+			if state == "running" {
+				return nil
+			}
 		}
 	}
-	return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", sup.ID, state, why), ": ")}
+	name := cmp.Or(n.label(sup.ID), sup.ID)
+	return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", name, state, why), ": ")}
 }
 
 // Status implements admin.Node.
@@ -89,7 +86,7 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 	s := admin.NodeStatus{
 		Node: n.node().String(), Version: n.about.Version, Cluster: n.cluster.ID.String(), Boot: n.identity.Nonce.String(),
 		Started: n.started, DataDir: n.cfg.Node.DataDir, DiskFree: -1, Store: n.about.Store,
-		Tiering: n.tieringState(), Captures: len(n.cfg.Captures), Zombies: n.system.Zombies(), Parts: map[string]any{},
+		Tiering: n.tieringState(), FragmentBytes: n.cfg.Tiering.FragmentBytes, Captures: len(n.cfg.Captures), Zombies: n.system.Zombies(), Parts: map[string]any{},
 	}
 	if free, err := n.ports.Disk.Free(); err == nil {
 		s.DiskFree = free
@@ -98,38 +95,24 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 		s.Streams = len(streams)
 	}
 	s.Ready, s.Reasons = n.Ready()
-	for _, c := range n.Tree().Children {
-		n.parts(c, s.Parts)
-	}
+	n.parts(n.root.Load(), s.Parts)
 	return s
 }
 
 // parts collects what the workers that are not one stream's publish.
-func (n *Node) parts(t supervision.Node, into map[string]any) {
-	switch t.ID {
-	case idLog, idReaders, idCaptures, idStreamFactory:
-		return
-	}
-	if t.Kind == supervision.Worker.String() && t.Handle != nil {
-		if s := t.Handle.Status(); s != nil {
-			into[path.Base(t.Path)] = s
+func (n *Node) parts(sup *actors.Handle, into map[string]any) {
+	for _, c := range supervision.Look(sup) {
+		_, isFactory := factories[c.ID]
+		switch {
+		case isFactory || c.Handle == nil:
+		case c.Kind == supervision.Supervisor:
+			n.parts(c.Handle, into)
+		default:
+			if s := c.Handle.Status(); s != nil {
+				into[c.ID] = s
+			}
 		}
 	}
-	for _, c := range t.Children {
-		n.parts(c, into)
-	}
-}
-
-func (n *Node) tieringState() string {
-	if !n.cfg.Tiering.Enabled {
-		return "disabled"
-	}
-	for _, c := range n.Tree().Children {
-		if c.ID == idTiering && c.State != "running" {
-			return strings.TrimSuffix(c.State+": "+c.LastExit, ": ")
-		}
-	}
-	return "enabled"
 }
 
 // Streams implements admin.Node.
@@ -217,9 +200,10 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 	s.Tiering = n.published(kindReplicaReader, s.ID)
 	for _, c := range n.cfg.Captures {
 		if c.Stream == row.Name {
-			s.Capture = n.published(kindCapturer, c.Name)
+			s.Capture, s.Feed = n.published(kindCapturer, c.Name), c.Name
 		}
 	}
+	s.Trouble = n.trouble(s)
 	return s
 }
 
@@ -229,7 +213,7 @@ func (n *Node) remote(s *admin.StreamStatus) {
 	id := pos.StreamID(s.ID)
 	r, ok := n.manifests.Manifest(id)
 	switch {
-	case !n.cfg.Tiering.Enabled:
+	case !n.wish.enabled():
 		s.RemoteState, s.RemoteWhy = admin.RemoteDisabled, "tiering is disabled: nobody looks at what the object store holds"
 	case !ok || r.State != manifest.StateResolved:
 		s.RemoteState, s.RemoteWhy = admin.RemoteUnknown, n.remoteWhy(id)

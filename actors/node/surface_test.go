@@ -13,7 +13,6 @@ import (
 	"millrace/core/fetch"
 	"millrace/core/pos"
 	"millrace/core/segment"
-	"millrace/core/settings"
 	"millrace/core/upload"
 	"millrace/hooks"
 	"millrace/registry"
@@ -43,7 +42,7 @@ func bare(t *testing.T, first pos.Offset, status upload.Status) (*Node, port.Str
 	t.Helper()
 	n := &Node{system: actors.NewSystem(1), registry: registry.New(), hooks: hooks.New(), manifests: manifestreplica.NewTable()}
 	t.Cleanup(n.system.Close)
-	n.cfg.Tiering.Enabled = true
+	n.wish.configured = true
 	l := hooks.NewLog(hooks.LogSpec{Stream: "__s_1", Name: "s", Epoch: 1})
 	l.Publish(&segment.Publish{View: segment.View{First: first, Committed: 40, Synced: 40, Last: 40, LastChunk: 30}, Segments: []pos.Offset{first}})
 	n.hooks.Up(l)
@@ -75,7 +74,7 @@ func TestAStreamWhoseManifestIsNotKnown(t *testing.T) {
 	if got := n.tieringReasons(); len(got) != 0 {
 		t.Errorf("reading the manifest is a reason: %q", got)
 	}
-	n.cfg = settings.Settings{}
+	n.wish.configured = false
 	if s := n.stream(row); s.RemoteState != admin.RemoteDisabled || s.RemoteWhy == "" {
 		t.Errorf("with tiering off: %+v", s)
 	}

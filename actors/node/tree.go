@@ -60,7 +60,7 @@ func (n *Node) children() []supervision.Child {
 		n.factory(idReaders, supervision.Permanent, supervision.Child{
 			ID: idReader, New: n.newReader, Restart: supervision.Temporary, Shutdown: supervision.After(stopTime),
 		}),
-		n.supervisor(idTiering, supervision.Transient, tieringFlags, n.tiering),
+		n.tieringChild(),
 		n.factory(idCaptures, supervision.Transient, n.one(idCapturer, n.newCapturer)),
 		worker(idKeeper, supervision.Permanent, func(any) actors.Process {
 			return keeper.New(keeper.Config{

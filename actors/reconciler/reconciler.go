@@ -47,17 +47,21 @@ const (
 	// firstRetry, doubling up to the interval, is when a log that just came up and could
 	// not be served is looked at again: its predecessor is about to end.
 	firstRetry = time.Second
+	// showEvery is how often the status changes at most.
+	showEvery = 100 * time.Millisecond
 )
 
 type reconciler struct {
 	cfg      Config
 	starting map[pos.StreamID]bool
 	lastLook pos.Millis
+	showing  bool // a show is on its way
 }
 
 // Messages to itself.
 type (
 	look  struct{}
+	show  struct{} // the status is due
 	again struct {
 		log  *hooks.Log
 		wait time.Duration // the next one
@@ -100,10 +104,12 @@ func (r *reconciler) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.started(msg)
 	case look:
 		r.look(c)
-	}
-	if len(r.starting) == 0 {
+	case show:
+		r.showing = false
 		r.publish(c)
+		return nil
 	}
+	r.publishSoon(c)
 	return nil
 }
 
@@ -179,6 +185,15 @@ func (r *reconciler) started(msg started) {
 		r.cfg.Metrics.Count("reconciler_start_failures_total", 1)
 		r.cfg.Log.Warn().Err(msg.err).Str("stream", string(msg.log.Stream)).Str("name", msg.log.Name).
 			Msg("the stream's replica reader did not start, it is tried again")
+	}
+}
+
+// publishSoon publishes once for all that happens within showEvery: to look at every log
+// at each of a thousand starts would cost their square.
+func (r *reconciler) publishSoon(c *actors.Context) {
+	if !r.showing {
+		r.showing = true
+		c.After(showEvery, show{})
 	}
 }
 

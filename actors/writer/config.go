@@ -21,7 +21,11 @@ type Config struct {
 	Stream pos.StreamID // also the name of the folder
 	Node   pos.NodeID
 
-	Log        segment.Config
+	Log segment.Config
+	// Retention, if set, tells the log's bounds in place of Log.Retention. It is asked when
+	// the writer has its name: whoever changes the bounds and sends a SetRetention to that
+	// name reaches the writer in one of the two ways.
+	Retention  func() segment.Retention
 	FilterSize int           // bytes of a chunk's Bloom filter; 0 = 16
 	IdleAfter  time.Duration // without an append for so long the log is idle; 0 = 60 s
 	HoldBytes  int64         // of appends held while nothing can be written; 0 = 64 MiB

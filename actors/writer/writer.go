@@ -70,6 +70,10 @@ func (w *writer) Init(c *actors.Context) error {
 	}
 	c.OnGone(w.opener.release)
 	w.touched = time.Now()
+	if w.cfg.Retention != nil {
+		bounds := w.cfg.Retention()
+		w.run(c, &segment.Retain{Seam: pos.NoOffset, Set: &bounds, Now: now()})
+	}
 	w.run(c, &segment.Tick{Now: now()})
 	w.after(c)
 	return nil

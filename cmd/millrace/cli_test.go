@@ -21,7 +21,6 @@ import (
 	"millrace/cmd/internal/httpadmin"
 	"millrace/core/pgout"
 	"millrace/core/pos"
-	"millrace/supervision"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -30,7 +29,6 @@ var update = flag.Bool("update", false, "write testdata anew")
 type fakeNode struct{}
 
 func (fakeNode) Ready() (bool, []string)    { return false, []string{"capture shop: server refused"} }
-func (fakeNode) Tree() supervision.Node     { return supervision.Node{} }
 func (fakeNode) list() []admin.StreamStatus { return []admin.StreamStatus{shop(), empty()} }
 
 func shop() admin.StreamStatus {
@@ -170,6 +168,11 @@ func TestTranscript(t *testing.T) {
 		{"read", "shop"}, {"read", "shop", "--json", "--limit", "1"}, {"read", "shop", "--from", "6", "-n", "1"},
 		{"read", "büro"}, {"read", "none"}, {"read", "shop", "--from", "yesterday"}, {"read", "shop", "--limit", "0"}, {"read"},
 		{"read", "shop", "--from", "2026-03-01T13:00:00+01:00"},
+		{"tree"}, {"tree", "node/x"}, {"tree", "restart", "node/tiering/governor"}, {"tree", "terminate", "node/admin"}, {"tree", "terminate"},
+		{"registry"}, {"registry", "shop"}, {"events"}, {"events", "--since", "1", "--json"},
+		{"tiering", "disable"}, {"tiering", "enable"}, {"tiering", "status"}, {"tiering", "enable", "x"},
+		{"stream", "retention", "shop"}, {"stream", "retention", "shop", "--max-bytes", "64GiB"},
+		{"stream", "retention", "shop", "--max-age", "36h", "--local-min-bytes", "default"}, {"stream", "retention", "shop", "--max-age", "soon"},
 		{"nonsense"}, {"status", "--nonsense"}, {"status", "--config", bad},
 	} {
 		got.WriteString(transcript(append(args, flags...), hide...))

@@ -77,6 +77,10 @@ func newRootCommand(g *globals) *cobra.Command {
 		newStreamsCommand(g),
 		newStreamCommand(g),
 		newReadCommand(g),
+		newTreeCommand(g),
+		newRegistryCommand(g),
+		newEventsCommand(g),
+		newTieringCommand(g),
 		newConfigCommand(g),
 		newVersionCommand(g),
 	)

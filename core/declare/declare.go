@@ -14,7 +14,12 @@ const (
 	MaxAge          = "max-age"
 	MaxSegmentBytes = "stream-max-segment-size-bytes"
 	FilterSize      = "stream-filter-size-bytes"
+	LocalMaxBytes   = "local-max-bytes"
+	LocalMinBytes   = "local-min-bytes"
 )
+
+// leastWindow is the smallest bound on a local window: a segment has to fit.
+const leastWindow = 4096
 
 // maxSegment is the largest segment RabbitMQ takes: positions in an index have 32 bits.
 const maxSegment = 3_000_000_000
@@ -25,6 +30,10 @@ type Declared struct {
 	MaxAge          time.Duration // of the whole stream
 	SegmentMaxBytes int64
 	FilterSize      int // bytes, 16 to 255
+	// The window on local disk: what it may hold at most, and what stays of it although
+	// it is uploaded. nil: not given, since 0 says that nothing needs to stay.
+	LocalMaxBytes int64
+	LocalMinBytes *int64
 }
 
 // Parse reads the arguments. An error names the argument, its value and what is wanted.
@@ -48,6 +57,12 @@ func (d *Declared) set(name, value string) (err error) {
 		var n int64
 		n, err = number(value, 16, 255)
 		d.FilterSize = int(n)
+	case LocalMaxBytes:
+		d.LocalMaxBytes, err = number(value, leastWindow, 1<<62)
+	case LocalMinBytes:
+		var n int64
+		n, err = number(value, 0, 1<<62)
+		d.LocalMinBytes = &n
 	case MaxAge:
 		d.MaxAge, err = age(value)
 	}
@@ -69,6 +84,11 @@ var units = map[byte]time.Duration{
 }
 
 const maxAge = 100 * 365 * 24 * time.Hour
+
+// FormatAge prints an age as MaxAge takes it; what is below a second is rounded up.
+func FormatAge(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
+}
 
 func age(s string) (time.Duration, error) {
 	wanted := fmt.Errorf("want digits and one of Y M D h m s, for example 7D, at most 100Y")

@@ -22,7 +22,8 @@ var law = []row{
 	{"actors/node", "core/... supervision registry hooks actors/..."},
 	{"actors/*", "core/... supervision registry hooks actors actors/port"},
 	// HTTP calls the admin's mailbox and speaks its messages; it knows no port.
-	{"cmd/internal/httpadmin", "core/... actors actors/admin supervision"},
+	{"cmd/internal/httpadmin", "core/... actors actors/admin supervision cmd/internal/console"},
+	{"cmd/internal/console", "core/... actors/admin supervision"},
 	{"cmd/internal/metadb", "core/... actors/port cmd/internal/boltfile"},
 	{"cmd/internal/nodestate", "core/... actors/port cmd/internal/boltfile"},
 	{"cmd/internal/*", "core/... actors/port"},

@@ -210,7 +210,7 @@ func (w *world) live(left int) {
 // node that can't read its own stores says so and is started again.
 func (w *world) start(s *strike) *node.Node {
 	for tries := 0; ; tries++ {
-		n, err := node.Start(context.Background(), simSettings(w.rng), w.ports(), node.About{Version: "sim"}, zerolog.New(&w.log))
+		n, err := node.Start(context.Background(), simSettings(w.rng), w.ports(), node.About{Version: "sim"}, zerolog.New(zerolog.SyncWriter(&w.log)))
 		switch {
 		case err == nil:
 			return n

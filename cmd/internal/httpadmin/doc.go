@@ -2,9 +2,17 @@
 // front of actors/admin.
 //
 //	GET  /livez /readyz /metrics        without a token
-//	GET  /status /tree /streams         JSON
+//	GET  / /console/{file}              without a token: the console's empty page; see package console
+//	GET  /console/view                  its content
+//	GET  /status /streams               JSON
+//	GET  /tree?path=P&factory=P&offset=N&limit=N&search=TEXT
+//	POST /tree/terminate /tree/restart  {"path":"node/tiering/governor"}
+//	GET  /registry?kind=K&offset=N&limit=N, /registry/{stream}
+//	GET  /events?since=SEQ&follow=1     with follow NDJSON, one event a line
+//	GET  /tiering, POST /tiering/enable /tiering/disable
 //	POST /streams                       {"name":"x","arguments":{"k":"v"}}
 //	GET  /streams/{name}
+//	GET, PUT /streams/{name}/retention  {"max_bytes":1073741824,"max_age":"7d","local_max_bytes":null}
 //	GET  /streams/{name}/records?from=first|last|next|OFFSET|TIME&limit=N&follow=1
 //
 // A refusal is {"error":"...","hint":"..."} with a fitting status. Records come as

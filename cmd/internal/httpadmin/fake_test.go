@@ -2,6 +2,7 @@ package httpadmin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,6 +32,10 @@ type fakeNode struct {
 	closed   int
 	created  map[string]map[string]string
 	onCreate error
+	told     []string
+	wish     admin.Tiering
+	happened uint64
+	more     chan struct{}
 }
 
 // step is what one Pull of a fake reader does; block waits for the context.
@@ -45,7 +50,71 @@ func (n *fakeNode) Ready() (bool, []string) { return len(n.reasons) == 0, n.reas
 func (n *fakeNode) Status(context.Context) admin.NodeStatus {
 	return admin.NodeStatus{Node: "n1", Ready: true}
 }
-func (n *fakeNode) Tree() supervision.Node { return supervision.Node{} }
+
+// Tree shows what was asked for in the id.
+func (n *fakeNode) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
+	if q.Path == "node/none" {
+		return admin.TreeNode{}, &admin.Error{Class: admin.NotFound, What: "there is no process none"}
+	}
+	return admin.TreeNode{Node: supervision.Node{ID: fmt.Sprintf("%+v", q)}}, nil
+}
+
+func (n *fakeNode) Terminate(_ context.Context, path string) error {
+	if path == "node/admin" {
+		return &admin.Error{Class: admin.Forbidden, What: "not this one", Hint: "another"}
+	}
+	n.told = append(n.told, "terminate "+path)
+	return nil
+}
+
+func (n *fakeNode) Restart(_ context.Context, path string) error {
+	n.told = append(n.told, "restart "+path)
+	return nil
+}
+
+func (n *fakeNode) Registry() []admin.RegistryEntry {
+	return []admin.RegistryEntry{{Kind: "reaper"}, {Kind: "writer", ID: "a"}, {Kind: "writer", ID: "b"}, {Kind: "writer", ID: "c"}}
+}
+
+func (n *fakeNode) Names(_ context.Context, stream string) ([]admin.RegistryEntry, error) {
+	return []admin.RegistryEntry{{Kind: "writer", ID: stream, State: admin.Absent}}, nil
+}
+
+// Events has one event for each send on more.
+func (n *fakeNode) Events(since uint64) admin.Events {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := admin.Events{Boot: "b", Next: n.happened, More: n.more}
+	for seq := since + 1; seq <= n.happened; seq++ {
+		e.Events = append(e.Events, admin.Event{Seq: seq, Kind: "restarted"})
+	}
+	return e
+}
+
+func (n *fakeNode) happen() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.happened++
+	if n.more != nil {
+		close(n.more)
+	}
+	n.more = make(chan struct{})
+}
+
+func (n *fakeNode) Tiering() admin.Tiering { return n.wish }
+
+func (n *fakeNode) SetTiering(_ context.Context, enabled bool) (admin.Tiering, error) {
+	n.wish = admin.Tiering{Enabled: enabled, By: "operator"}
+	return n.wish, nil
+}
+
+func (n *fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention) (admin.RetentionStatus, error) {
+	text, err := json.Marshal(c)
+	n.told = append(n.told, string(text))
+	return admin.RetentionStatus{Stream: stream}, err
+}
+
+func (n *fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }
 
 func (n *fakeNode) Streams(context.Context) ([]admin.StreamStatus, error) {
 	var out []admin.StreamStatus

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/actors/admin"
+	"millrace/cmd/internal/console"
 	"millrace/core/pos"
 )
 
@@ -27,6 +28,8 @@ func (s *surface) handler() http.Handler {
 	open.HandleFunc("GET /livez", s.livez)
 	open.HandleFunc("GET /readyz", s.readyz)
 	open.Handle("GET /metrics", s.cfg.Metrics)
+	open.HandleFunc("GET /{$}", console.Page)
+	open.HandleFunc("GET /console/{file}", console.Asset)
 
 	guarded := http.NewServeMux()
 	guarded.HandleFunc("GET /status", s.status)
@@ -35,6 +38,17 @@ func (s *surface) handler() http.Handler {
 	guarded.HandleFunc("POST /streams", s.create)
 	guarded.HandleFunc("GET /streams/{name}", s.stream)
 	guarded.HandleFunc("GET /streams/{name}/records", s.records)
+	guarded.HandleFunc("GET /streams/{name}/retention", s.retention)
+	guarded.HandleFunc("PUT /streams/{name}/retention", s.retention)
+	guarded.HandleFunc("POST /tree/terminate", s.operate("terminated", s.cfg.Node.Terminate))
+	guarded.HandleFunc("POST /tree/restart", s.operate("restarted", s.cfg.Node.Restart))
+	guarded.HandleFunc("GET /registry", s.registry)
+	guarded.HandleFunc("GET /registry/{stream}", s.names)
+	guarded.HandleFunc("GET /events", s.events)
+	guarded.HandleFunc("GET "+viewPath, s.console)
+	guarded.HandleFunc("GET /tiering", s.tiering)
+	guarded.HandleFunc("POST /tiering/enable", s.setTiering(true))
+	guarded.HandleFunc("POST /tiering/disable", s.setTiering(false))
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -43,7 +57,7 @@ func (s *surface) handler() http.Handler {
 			s.cfg.Log.Debug().Err(err).Msg("admin: no deadline on a connection")
 		}
 		mux := open
-		if !known(open, r) {
+		if !known(open, r) || r.URL.Path == viewPath {
 			if !authorized(r, s.token) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
 				refuse(w, http.StatusUnauthorized, "the token is missing or wrong",
@@ -68,7 +82,7 @@ func known(mux *http.ServeMux, r *http.Request) bool {
 // nowhere refuses a path that is not there, or a method it does not take.
 func nowhere(w http.ResponseWriter, r *http.Request, muxes ...*http.ServeMux) {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if slices.ContainsFunc(muxes, func(mux *http.ServeMux) bool { return known(mux, other) }) {
@@ -81,7 +95,7 @@ func nowhere(w http.ResponseWriter, r *http.Request, muxes ...*http.ServeMux) {
 		return
 	}
 	refuse(w, http.StatusNotFound, "there is nothing at this path",
-		"try /status, /streams, /streams/NAME, /streams/NAME/records, /tree, /livez, /readyz or /metrics")
+		"try /status, /streams, /streams/NAME, /streams/NAME/records, /tree, /registry, /events, /tiering, /livez, /readyz or /metrics")
 }
 
 func authorized(r *http.Request, token string) bool {
@@ -114,10 +128,6 @@ func (s *surface) status(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
 	answer(w, http.StatusOK, s.cfg.Node.Status(ctx))
-}
-
-func (s *surface) tree(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, s.cfg.Node.Tree())
 }
 
 func (s *surface) streams(w http.ResponseWriter, r *http.Request) {
@@ -153,15 +163,7 @@ type CreateRequest struct {
 
 func (s *surface) create(w http.ResponseWriter, r *http.Request) {
 	var req CreateRequest
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&req); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody), "")
-			return
-		}
-		refuse(w, http.StatusBadRequest, "the body is not as expected: "+err.Error(), `send {"name":"NAME","arguments":{"KEY":"VALUE"}}`)
+	if !body(w, r, &req, `send {"name":"NAME","arguments":{"KEY":"VALUE"}}`) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
@@ -172,6 +174,23 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusCreated, st)
+}
+
+// body reads a request's JSON; false after it was refused.
+func body(w http.ResponseWriter, r *http.Request, into any, hint string) bool {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		return true
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody), "")
+	} else {
+		refuse(w, http.StatusBadRequest, "the body is not as expected: "+err.Error(), hint)
+	}
+	return false
 }
 
 // Refusal is the body of every answer that is not a success, and the last line of
@@ -201,6 +220,8 @@ func fail(w http.ResponseWriter, err error) {
 			status = http.StatusBadRequest
 		case admin.Unavailable:
 			status = http.StatusServiceUnavailable
+		case admin.Forbidden:
+			status = http.StatusForbidden
 		case admin.Internal:
 		}
 	} else if errors.Is(err, context.DeadlineExceeded) {

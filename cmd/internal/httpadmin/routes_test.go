@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 
 func TestTheTokenGuardsEverythingButThree(t *testing.T) {
 	srv := serve(t, &fakeNode{})
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/status", "/tree", "/streams", "/streams/x", "/streams/x/records", "/", "/nothing"} {
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/status", "/tree", "/registry", "/registry/x", "/events", "/events?follow=1", "/tiering", "/streams", "/streams/x", "/streams/x/records", "/streams/x/retention", "/nothing"} {
 		for _, auth := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + testToken, testToken, "Bearer " + testToken + "x"} {
 			req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
 			if err != nil {
@@ -58,7 +59,30 @@ func TestAnswers(t *testing.T) {
 		{"HEAD", "/livez", "", 200, ""},
 		{"GET", "/readyz", "", 200, `{"ready":true}`},
 		{"GET", "/status", "", 200, `"node":"n1"`},
-		{"GET", "/tree", "", 200, `{`},
+		{"GET", "/tree", "", 200, `"id":"{Path: Factory: Offset:0 Limit:0 Search:}"`},
+		{"GET", "/tree?path=node/log&factory=node/log&offset=3&limit=7&search=x", "", 200, `"id":"{Path:node/log Factory:node/log Offset:3 Limit:7 Search:x}"`},
+		{"GET", "/tree?path=node/none", "", 404, `no process none`},
+		{"GET", "/tree?limit=-1", "", 400, `want a whole number from 0`},
+		{"GET", "/tree?deep=1", "", 400, `"hint":"parameters are path`},
+		{"GET", "/tree?path=a&path=b", "", 400, `given 2 times`},
+		{"POST", "/tree/terminate", `{"path":"node/tiering/governor"}`, 200, `{"terminated":"node/tiering/governor"}`},
+		{"POST", "/tree/restart", `{"path":"node/tiering/governor"}`, 200, `{"restarted":"node/tiering/governor"}`},
+		{"POST", "/tree/terminate", `{"path":"node/admin"}`, 403, `{"error":"not this one","hint":"another"}`},
+		{"POST", "/tree/terminate", `{"paths":[]}`, 400, `unknown field`},
+		{"GET", "/tree/terminate", "", 405, `use POST`},
+		{"GET", "/registry?kind=writer&offset=1&limit=1", "", 200, `{"names":[{"kind":"writer","id":"b","node":"","state":"","mailbox_len":0}],"total":3,"offset":1}`},
+		{"GET", "/registry?limit=x", "", 400, `want a whole number`},
+		{"GET", "/registry/a%2Fb", "", 200, `"id":"a/b"`},
+		{"GET", "/events", "", 200, `{"boot":"b","events":[],"next":0}`},
+		{"GET", "/events?since=x", "", 400, `want the number of an event`},
+		{"POST", "/tiering/disable", "", 200, `{"enabled":false,"by":"operator"`},
+		{"POST", "/tiering/enable", "", 200, `{"enabled":true,"by":"operator"`},
+		{"GET", "/tiering", "", 200, `"enabled":true`},
+		{"PUT", "/streams/shop/retention", `{"max_bytes":7,"max_age":"36h","local_max_bytes":null}`, 200, `"stream":"shop"`},
+		{"GET", "/streams/shop/retention", "", 200, `"stream":"shop"`},
+		{"PUT", "/streams/shop/retention", `{"max_bytes":-7}`, 400, `want a number of bytes from 0, or null`},
+		{"PUT", "/streams/shop/retention", `{"max_age":"soon"}`, 400, `want a duration`},
+		{"DELETE", "/streams/shop/retention", "", 405, `use GET or PUT`},
 		{"GET", "/streams", "", 200, `"name":"shop"`},
 		{"GET", "/streams/shop", "", 200, `"first":3`},
 		{"GET", "/streams/a%2Fb", "", 200, `"name":"a/b"`},
@@ -80,6 +104,14 @@ func TestAnswers(t *testing.T) {
 		if resp.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: content type %q", c.method, c.path, resp.Header.Get("Content-Type"))
 		}
+	}
+	want := []string{
+		"terminate node/tiering/governor", "restart node/tiering/governor",
+		`{"MaxBytes":7,"MaxAge":129600000000000,"LocalMaxBytes":-1,"LocalMinBytes":null}`,
+		`{"MaxBytes":null,"MaxAge":null,"LocalMaxBytes":null,"LocalMinBytes":null}`,
+	}
+	if !slices.Equal(n.told, want) {
+		t.Errorf("the node was told %q", n.told)
 	}
 	if n.created["x"]["k"] != "v" {
 		t.Errorf("created %v", n.created)

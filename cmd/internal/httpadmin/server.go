@@ -49,11 +49,13 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	readers chan struct{} // one slot for each open reading
+	// followers has one slot for each who follows the events.
+	followers chan struct{}
 }
 
 // New makes the surface; it opens nothing before Serve.
 func New(cfg Config) *Server {
-	return &Server{cfg: cfg, readers: make(chan struct{}, maxReaders)}
+	return &Server{cfg: cfg, readers: make(chan struct{}, maxReaders), followers: make(chan struct{}, maxFollowers)}
 }
 
 // Serve reads the token, listens, and answers until ctx ends.

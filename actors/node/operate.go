@@ -1,0 +1,138 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"millrace/actors"
+	"millrace/actors/admin"
+	"millrace/actors/port"
+	"millrace/core/pos"
+	"millrace/supervision"
+)
+
+// untouchable are the processes that nobody may stop while the node runs, and why.
+var untouchable = map[string]admin.Error{
+	"node": {
+		What: "the node itself is stopped with SIGTERM, not through its surface", Hint: "send the process SIGTERM, or use its service manager",
+	},
+	"node/" + idAdmin: {
+		What: "the admin surface can't stop itself: nothing could start it again", Hint: "restart the node if its listener must be opened anew",
+	},
+	"node/" + idLog: {
+		What: "stopping the local logs would stop every stream of the node", Hint: "name one stream: node/log/STREAM; or restart the node",
+	},
+	"node/" + idKeeper: {
+		What: "the keeper brings back what gives up; without it nothing would", Hint: "name the process that is in trouble",
+	},
+}
+
+// target finds the process at a path that an operator wants stopped or restarted, and
+// its supervisor.
+func (n *Node) target(at string) (child supervision.Node, sup supervision.Node, err error) {
+	if at == "" {
+		return child, sup, &admin.Error{Class: admin.Invalid, What: "which process is missing", Hint: "give its path, such as node/tiering/governor; millrace tree shows them"}
+	}
+	if child, err = n.find(at); err != nil {
+		return child, sup, err
+	}
+	if refusal, ok := untouchable[child.Path]; ok {
+		refusal.Class = admin.Forbidden
+		return child, sup, &refusal
+	}
+	sup, err = n.find(path.Dir(child.Path))
+	return child, sup, err
+}
+
+// Terminate implements admin.Node.
+func (n *Node) Terminate(ctx context.Context, at string) error {
+	child, sup, err := n.target(at)
+	if err != nil {
+		return err
+	}
+	if child.Path == "node/"+idTiering {
+		return &admin.Error{Class: admin.Forbidden, What: "the keeper would start tiering again at once", Hint: "millrace tiering disable stops it, until millrace tiering enable"}
+	}
+	n.log.Warn().Str("path", child.Path).Msg("an operator terminates a process")
+	return n.terminate(ctx, sup, child)
+}
+
+// terminate stops a child. That it has no process is no error.
+func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error {
+	if child.State == admin.StateParked {
+		return nil
+	}
+	err := supervision.TerminateChild(ctx, sup.Handle, child.ID)
+	if errors.Is(err, supervision.ErrNotFound) && isFactory(sup) {
+		return nil
+	}
+	return operated("terminating", child.Path, err)
+}
+
+// Restart implements admin.Node.
+func (n *Node) Restart(ctx context.Context, at string) error {
+	child, sup, err := n.target(at)
+	if err != nil {
+		return err
+	}
+	if child.Path == "node/"+idTiering && !n.wish.enabled() {
+		return &admin.Error{Class: admin.Forbidden, What: "tiering is disabled", Hint: "millrace tiering enable starts it"}
+	}
+	if sup.ID == idReaders {
+		return &admin.Error{Class: admin.Forbidden, What: "a reader belongs to the client that opened it", Hint: "terminate it; the client reads again"}
+	}
+	n.log.Warn().Str("path", child.Path).Msg("an operator restarts a process")
+	if err := n.terminate(ctx, sup, child); err != nil {
+		return err
+	}
+	if isFactory(sup) {
+		return operated("starting", child.Path, n.startAgain(ctx, sup.ID, child.ID))
+	}
+	err = supervision.RestartChild(ctx, sup.Handle, child.ID)
+	if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
+		return nil
+	}
+	return operated("starting", child.Path, err)
+}
+
+// startAgain starts a child of a factory as who keeps it does.
+func (n *Node) startAgain(ctx context.Context, factory, id string) error {
+	switch factory {
+	case idLog:
+		stream, err := n.ports.Metadata.Stream(ctx, pos.StreamID(id))
+		if err != nil {
+			return err
+		}
+		return n.startUnder(ctx, idLog, id, stream)
+	case idCaptures:
+		for _, c := range n.cfg.Captures {
+			if c.Name == id {
+				return n.startCapture(ctx, c)
+			}
+		}
+		return fmt.Errorf("there is no capture %q in the configuration", id)
+	}
+	l, ok := n.hooks.Lookup(pos.StreamID(id))
+	if !ok {
+		return fmt.Errorf("the stream's log does not run")
+	}
+	err := n.startReplicaReader(ctx, l)
+	if _, running := errors.AsType[*supervision.AlreadyStarted](err); running {
+		return nil
+	}
+	return err
+}
+
+// operated tells the operator what became of it.
+func operated(doing, at string, err error) error {
+	if err == nil || errors.Is(err, actors.ErrIgnore) {
+		return nil
+	}
+	what := doing + " " + at
+	if port.IsNotFound(err) || errors.Is(err, supervision.ErrNotFound) {
+		return &admin.Error{Class: admin.NotFound, What: what, Err: err}
+	}
+	return &admin.Error{Class: admin.Unavailable, What: what, Err: err, Hint: "its supervisor may be busy or starting: look at millrace tree and try again"}
+}

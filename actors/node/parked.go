@@ -1,0 +1,85 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"millrace/actors/admin"
+	"millrace/supervision"
+)
+
+// parked remembers which children of the factories spent their restarts. Such a child
+// has left its factory, so the tree alone doesn't tell of it. It is safe from any
+// goroutine.
+type parked struct {
+	mu    sync.Mutex
+	spots map[string]spot // by the path of the stream's or the capture's supervisor
+}
+
+type spot struct {
+	at  time.Time
+	why string
+}
+
+// factories are the ids of the supervisors whose children come and go, with who starts
+// a parked one again.
+var factories = map[string]string{
+	idLog:           "the keeper starts it again within a minute",
+	idCaptures:      "the keeper starts it again within a minute",
+	idStreamFactory: "the reconciler starts it again at its next look",
+	idReaders:       "",
+}
+
+// note keeps the books: a supervisor below a factory that gives up, or does not even
+// start, is parked until its factory starts one of that id again.
+func (p *parked) note(e supervision.Event) {
+	_, fromFactory := factories[path.Base(e.Path)]
+	_, inFactory := factories[path.Base(path.Dir(e.Path))]
+	switch {
+	case e.Kind == supervision.EventMaxIntensity && inFactory:
+		p.park(e.Path, spot{at: e.Time, why: fmt.Sprintf("%d restarts within its period, the last for %s", e.Intensity, e.Reason)})
+	case e.Kind == supervision.EventStartError && fromFactory:
+		p.park(path.Join(e.Path, e.ID), spot{at: e.Time, why: "it did not start: " + e.Reason.String()})
+	case e.Kind == supervision.EventStarted && fromFactory:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.spots, path.Join(e.Path, e.ID))
+	}
+}
+
+func (p *parked) park(at string, s spot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spots == nil {
+		p.spots = map[string]spot{}
+	}
+	p.spots[at] = s
+}
+
+// below lists what is parked below a factory, in the order of the ids.
+func (p *parked) below(factory string) []supervision.Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var nodes []supervision.Node
+	for _, at := range slices.Sorted(maps.Keys(p.spots)) {
+		if path.Dir(at) == factory {
+			nodes = append(nodes, supervision.Node{
+				ID: path.Base(at), Path: at, Kind: supervision.Supervisor.String(), Restart: supervision.Temporary.String(),
+				State: admin.StateParked, LastExit: p.spots[at].why,
+			})
+		}
+	}
+	return nodes
+}
+
+// at returns why the child of that path is parked.
+func (p *parked) at(path string) (why string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.spots[path]
+	return s.why, ok
+}

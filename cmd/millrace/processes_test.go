@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"millrace/actors/admin"
+	"millrace/core/pos"
+	"millrace/core/segment"
+	"millrace/supervision"
+)
+
+// Tree is a small node on which one stream's uploads are parked.
+func (fakeNode) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
+	if q.Path != "" {
+		return admin.TreeNode{}, &admin.Error{Class: admin.NotFound, What: "there is no process \"x\" below node", Hint: "millrace tree node shows what there is"}
+	}
+	at := func(path, state string) supervision.Node {
+		return supervision.Node{ID: filepath.Base(path), Path: path, State: state}
+	}
+	governor := admin.TreeNode{Node: at("node/tiering/governor", "running")}
+	governor.Restarts, governor.LastExit, governor.MailboxLen = 2, "crash: boom", 7
+	lost := admin.TreeNode{Node: at("node/tiering/stream_factory/__shop_1", admin.StateParked), Label: "shop", Note: "parked: the reconciler starts it again at its next look"}
+	lost.LastExit = "5 restarts within its period, the last for crash: boom"
+	factory := admin.TreeNode{
+		Node: at("node/tiering/stream_factory", "running"), Children: []admin.TreeNode{lost},
+		Page: &admin.TreePage{Total: 1000, Matched: 1000, Limit: 1, Troubled: 1},
+	}
+	return admin.TreeNode{Node: at("node", "running"), Children: []admin.TreeNode{
+		{Node: at("node/admin", "running")},
+		{Node: at("node/tiering", "running"), Children: []admin.TreeNode{governor, factory, {Node: at("node/tiering/reconciler", "running")}}},
+	}}, nil
+}
+
+func (fakeNode) Terminate(_ context.Context, path string) error {
+	if path == "node/admin" {
+		return &admin.Error{Class: admin.Forbidden, What: "the admin surface can't stop itself: nothing could start it again", Hint: "restart the node"}
+	}
+	return nil
+}
+
+func (fakeNode) Restart(context.Context, string) error { return nil }
+
+func (fakeNode) Registry() []admin.RegistryEntry {
+	return []admin.RegistryEntry{{Kind: "governor", Node: "n1", State: admin.Registered, Path: "node/tiering/governor", Incarnation: 12}}
+}
+
+func (fakeNode) Names(_ context.Context, stream string) ([]admin.RegistryEntry, error) {
+	return []admin.RegistryEntry{
+		{Kind: "writer", ID: "__shop_1", Label: stream, Node: "n1", State: admin.Registered, Path: "node/log/__shop_1/writer", Incarnation: 9, MailboxLen: 3},
+		{Kind: "replica_reader", ID: "__shop_1", Label: stream, Node: "n1", State: admin.Absent},
+	}, nil
+}
+
+func (fakeNode) Events(since uint64) admin.Events {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	all := []admin.Event{
+		{Seq: 1, Time: at, Kind: "started", Path: "node/tiering/governor", Incarnation: 3, Intensity: 3},
+		{Seq: 2, Time: at, Kind: "child_terminated", Path: "node/log/__shop_1/writer", Label: "shop", Incarnation: 4, Reason: "crash: boom", Stack: "goroutine 1", Trouble: true, Restarts: 1, Intensity: 5},
+	}
+	return admin.Events{Boot: "b", Events: all[min(since, 2):], Next: 2}
+}
+
+func (fakeNode) Tiering() admin.Tiering {
+	return admin.Tiering{Enabled: true, By: "operator", State: "undefined: shutdown"}
+}
+
+func (fakeNode) SetTiering(_ context.Context, enabled bool) (admin.Tiering, error) {
+	return admin.Tiering{Enabled: enabled, By: "operator", State: map[bool]string{true: "enabled", false: "disabled by the operator"}[enabled]}, nil
+}
+
+func (fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention) (admin.RetentionStatus, error) {
+	s := admin.RetentionStatus{Stream: stream, Own: map[string]string{}, Effective: segment.Retention{LocalMinBytes: 1 << 30}}
+	if c.MaxBytes != nil {
+		s.Own["max-length-bytes"], s.Effective.MaxBytes = fmt.Sprint(*c.MaxBytes), 10<<30
+		s.Notes = []string{"max-length-bytes of 64GiB has no effect: the node's retention.max_bytes is 10GiB"}
+	}
+	if c.MaxAge != nil {
+		s.Effective.MaxAge, s.Applied = *c.MaxAge, true
+	}
+	return s, nil
+}
+
+func (fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }
