@@ -124,6 +124,7 @@ type StreamStatus struct {
 
 	RemoteFirst pos.Offset `json:"remote_first"`
 	SeamNext    pos.Offset `json:"seam_next"` // everything from RemoteFirst up to here is durable in the store, but for gaps
+	Gaps        int        `json:"gaps"`      // declared gaps between RemoteFirst and SeamNext
 	RemoteBytes int64      `json:"remote_bytes"`
 
 	// What the stream's own processes publish, whole; nil for one that does not run.

@@ -227,7 +227,7 @@ func (n *Node) remote(s *admin.StreamStatus) {
 			s.SeamNext = m.Next // also where retention has taken all that was there
 		}
 		if len(m.Entries) > 0 {
-			s.RemoteFirst, s.RemoteBytes = m.First, m.Size
+			s.RemoteFirst, s.RemoteBytes, s.Gaps = m.First, m.Size, len(m.Gaps())
 			if !s.First.Valid() || m.First < s.First {
 				s.First = m.First
 			}

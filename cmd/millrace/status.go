@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,7 @@ func showStream(w io.Writer, s admin.StreamStatus) {
 		{"readable", readable},
 		{"on disk", fmt.Sprintf("%s, %s", span(s.LocalFirst, s.Next), size(s.LocalBytes))},
 		{"in store", stored},
+		{"gaps", strconv.Itoa(s.Gaps)},
 		{"not stored", missing},
 	})
 	section(w, "local log", s.Local)
