@@ -172,9 +172,10 @@ func (b *bench) startWriter() {
 }
 
 // seam holds the replica reader to the rule that the writer hears of nothing that
-// the node's row or the store does not have.
+// the node's row or the store does not have. A pending row is no breach: a successor
+// may have put it while the seam was on its way, and readers wait for it.
 func (b *bench) seam(next pos.Offset) {
-	if row, ok := b.table.Manifest(streamID); !ok || row.State != manifest.StateResolved || row.Manifest.Next < next {
+	if row, ok := b.table.Manifest(streamID); !ok || row.State == manifest.StateResolved && row.Manifest.Next < next {
 		b.broken("seam %s, the row has %+v", next, row)
 	}
 	if stored := b.stored(); stored.Next < next {

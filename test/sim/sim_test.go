@@ -44,7 +44,7 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("no %s in %d seeds: the simulation does not do what it is for", name, *seeds)
 		}
 	}
-	for _, name := range []string{"disk.sync", "disk.syncdir", "disk.create", "disk.remove", "store.put", "store.getrange", "meta.swappointer", "meta.swapcapture", "state.putreplica"} {
+	for _, name := range append([]string{"disk.sync", "disk.remove", "store.getrange"}, turningPoints...) {
 		if effects[name] == 0 && *seeds >= 20 {
 			t.Errorf("no effect %s in %d seeds", name, *seeds)
 		}

@@ -16,7 +16,9 @@ var errDead = errors.New("the node was killed")
 type strike struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
-	left    int // effects until the node dies; negative: it lives on
+	left    int    // effects until the node dies; negative: it lives on
+	fatal   string // the node also dies at this effect, when it comes for the nth time
+	nth     int
 	dead    bool
 	died    chan struct{}
 	kill    func() // runs at the fatal effect, before anyone sees the death
@@ -29,6 +31,19 @@ func newStrike(seed uint64, left int, faults bool, kill func()) *strike {
 		rng: rand.New(rand.NewPCG(seed, uint64(left)+1)), left: left, kill: kill, faults: faults,
 		died: make(chan struct{}), effects: map[string]int{},
 	}
+}
+
+// turningPoints are effects that come seldom and must stand in a certain order with
+// others. A crash at a random effect would seldom meet them.
+var turningPoints = []string{
+	"postgres.create slot done", "postgres.drop slot done", "meta.swapcapture done", "meta.createstream done",
+	"meta.swapstreams done", "meta.putanchor done", "meta.swappointer", "meta.swappointer done", "store.put done",
+	"state.putreplica done", "disk.create done", "disk.syncdir", "disk.syncdir done", "disk.remove done", "disk.truncate done",
+}
+
+// aim makes one of the turning points fatal.
+func (s *strike) aim() {
+	s.fatal, s.nth, s.left = turningPoints[s.rng.IntN(len(turningPoints))], 1+s.rng.IntN(3), -1
 }
 
 // stop lets no effect through any more, as if the node had been killed now.
@@ -55,7 +70,7 @@ func (s *strike) hit(name string) error {
 		return errDead
 	}
 	s.effects[name]++
-	if s.left == 0 {
+	if s.left == 0 || name == s.fatal && s.effects[name] == s.nth {
 		s.die()
 		return errDead
 	}

@@ -190,6 +190,9 @@ func (w *world) pullPlug(s *strike) {
 // is killed where it stands.
 func (w *world) live(left int) {
 	s := w.begin(left, true)
+	if w.rng.IntN(3) == 0 {
+		s.aim()
+	}
 	n := w.start(s)
 	stop := func() {}
 	if n != nil {
