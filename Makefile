@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 # Packages with a target of their own, which unit and race leave out.
-APART := millrace/test/sim|millrace/test/plant|millrace/test/e2e|millrace/test/console
+APART := millrace/test/sim|millrace/test/plant|millrace/test/e2e|millrace/test/console|millrace/test/otp
 UNIT   = $$(go list ./... | grep -vE '^($(APART))(/|$$)')
 # Where the race detector has something to find: all that starts goroutines.
 RACE   = $$(go list ./actors/... ./supervision/... ./registry/... ./hooks/... ./cmd/... ./test/fake/...)
@@ -15,7 +15,7 @@ STEPS := bin/steps.json
 STEP   = bin/tally -log $(STEPS)
 QUIET  = $(MAKE) --no-print-directory JSON=-json
 
-.PHONY: build demo test lint unit race sim e2e console bench steps
+.PHONY: build demo test lint unit race sim otp e2e console bench steps
 
 build:
 	go build -o bin/millrace ./cmd/millrace
@@ -39,6 +39,13 @@ race:
 sim:
 	@$(GOTEST) ./test/sim/... ./test/plant/...
 
+# FOR is how long random programs are compared with Erlang's supervisor.
+FOR ?= 60s
+otp:
+	@scripts/need-erlang
+	@$(GOTEST) -run Oracle ./supervision
+	@$(GOTEST) -timeout 0 ./test/otp -for $(FOR)
+
 e2e: build
 	@scripts/need-postgres
 	@$(GOTEST) ./test/e2e/...
@@ -57,6 +64,7 @@ test:
 	@-$(STEP) -step 'lint' -budget 3m $(QUIET) lint
 	@-$(STEP) -step 'unit and race' -budget 6m $(QUIET) -k unit race
 	@-$(STEP) -step 'simulation' -budget 2m $(QUIET) sim
+	@-$(STEP) -step 'otp' -budget 3m $(QUIET) otp
 	@-$(STEP) -step 'end to end' -budget 4m $(QUIET) e2e
 	@-$(STEP) -step 'console' -budget 3m $(QUIET) console
 	@-$(STEP) -step 'demo' -budget 2m env DEMO_EXIT=1 $(QUIET) demo

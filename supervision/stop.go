@@ -37,7 +37,7 @@ func (s *supervisor) stopAll(all decide.StopAll) []decide.Event {
 		if late || a.Shutdown.IsBrutal() {
 			killed = append(killed, k)
 		}
-		events = append(events, decide.Stopped{ID: a.ID, Fault: fault(k.last, a.Shutdown, late)})
+		events = append(events, decide.Stopped{ID: a.ID, Fault: k.fault(a.Shutdown, late)})
 		s.board.put(k, stateUndefined)
 	}
 	s.noteZombies(killed)
@@ -66,13 +66,19 @@ func endsInTime(h *actors.Handle, limit Shutdown, asked time.Time) bool {
 	}
 }
 
-// fault says how a child failed to stop as it was told to; empty if it did not.
-func fault(why actors.Reason, limit Shutdown, late bool) string {
+// fault says how a child failed to stop as it was told to; empty if it did not. A
+// permanent one that had ended for a reason of its own has failed, whatever the reason.
+func (k *kid) fault(limit Shutdown, late bool) string {
+	why := k.last
+	// A supervisor's detail is in words why it gave up, which in OTP is a plain shutdown.
+	plain := why.Kind == actors.Shutdown && (why.Detail == "" || k.child.Kind == Supervisor)
 	d, _ := limit.Limit()
 	switch {
-	case late:
+	case late && why.Kind == actors.Killed:
 		return "did not stop within " + d.String() + " and was killed"
-	case limit.IsBrutal() && why.Kind == actors.Killed, !why.Abnormal():
+	case limit.IsBrutal() && why.Kind == actors.Killed,
+		!limit.IsBrutal() && plain,
+		k.child.Restart != Permanent && !why.Abnormal():
 		return ""
 	}
 	return "ended while being stopped: " + why.String()

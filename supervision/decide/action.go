@@ -56,9 +56,11 @@ const (
 	OK Answer = iota
 	// OKIgnored means that it was started, and its init wanted no process.
 	OKIgnored
-	// AlreadyStarted means that a child of that id has a process, or is about to get one.
+	// AlreadyStarted means that a child of that id has a process; under SimpleOneForOne it
+	// may also be about to get one.
 	AlreadyStarted
-	// AlreadyPresent means that a child of that id exists and has no process.
+	// AlreadyPresent means that a child of that id exists and has no process, also if its
+	// restart failed and will be tried again.
 	AlreadyPresent
 	// NotFound means that there is no such child.
 	NotFound

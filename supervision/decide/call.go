@@ -8,20 +8,21 @@ func (m *Machine) reply(id string, a Answer, incarnation uint64, why string) {
 
 func (m *Machine) startChild(ev StartChild) {
 	id := ev.Spec.ID
-	if c := m.state.byID[id]; c != nil {
-		if c.state == Undefined {
-			m.reply(id, AlreadyPresent, 0, "")
-		} else {
-			m.reply(id, AlreadyStarted, c.incarnation, "")
+	c := m.state.byID[id]
+	err := m.flags.validateChild(ev.Spec)
+	switch {
+	case err != nil:
+		if c == nil {
+			m.emit(Forget{ID: id})
 		}
-		return
-	}
-	if err := m.flags.validateChild(ev.Spec); err != nil {
-		m.emit(Forget{ID: id})
 		m.reply(id, BadSpec, 0, err.Error())
-		return
+	case c == nil:
+		m.then(step{do: start, child: m.add(ev.Spec), cause: byAdd})
+	case c.incarnation != 0 || m.flags.Strategy == SimpleOneForOne:
+		m.reply(id, AlreadyStarted, c.incarnation, "")
+	default:
+		m.reply(id, AlreadyPresent, 0, "")
 	}
-	m.then(step{do: start, child: m.add(ev.Spec), cause: byAdd})
 }
 
 func (m *Machine) terminateChild(ev TerminateChild) {

@@ -345,11 +345,17 @@ func (e *env) add(id string) {
 	s := e.spec(id)
 	_, known := e.specs[id]
 	_, waits := e.restarting[id]
+	bad := rapid.IntRange(0, 9).Draw(e.t, "bad") == 0
+	if bad {
+		s.Restart, s.Significant = Permanent, true
+	}
 	want := []Answer{OK, OKIgnored, StartFailed}
 	switch {
-	case e.live[id] != 0 || waits:
+	case bad:
+		want = []Answer{BadSpec}
+	case e.live[id] != 0 || waits && e.flags.Strategy == SimpleOneForOne:
 		want = []Answer{AlreadyStarted}
-	case known:
+	case known || waits:
 		want = []Answer{AlreadyPresent}
 	default:
 		e.declare(s)
