@@ -64,7 +64,6 @@ test:
 	@-$(STEP) -step 'lint' -budget 3m $(QUIET) lint
 	@-$(STEP) -step 'unit and race' -budget 6m $(QUIET) -k unit race
 	@-$(STEP) -step 'simulation' -budget 2m $(QUIET) sim
-	@-$(STEP) -step 'otp' -budget 3m $(QUIET) otp
 	@-$(STEP) -step 'end to end' -budget 4m $(QUIET) e2e
 	@-$(STEP) -step 'console' -budget 3m $(QUIET) console
 	@-$(STEP) -step 'demo' -budget 2m env DEMO_EXIT=1 $(QUIET) demo
