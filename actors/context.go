@@ -20,9 +20,8 @@ func (c *Context) Done() context.Context { return c.h.ctx }
 func (c *Context) SetStatus(v any) { c.h.status.Store(&v) }
 
 // OnExit adds a function that runs, latest first, when the process ends, also when it is
-// killed: on the goroutine that ends it, before Done closes and before the parent is
-// told. It must not block and must not ask a process. Once the process has ended, it
-// runs at once.
+// killed: before Done closes and before the parent is told, which wait for it. It must
+// not block and must not ask a process. Once the process has ended, it runs at once.
 func (c *Context) OnExit(f func()) {
 	if !c.h.keep(f, func(l *life) *[]func() { return &l.onExit }, false) {
 		runAll([]func(){f})

@@ -22,9 +22,8 @@ func (h *Handle) end(why Reason, own bool) {
 	for t := range l.timers {
 		t.timer.Stop()
 	}
-	// In defers, so that the rest is done also when an OnExit function ends this goroutine.
-	defer h.announce(why, l, own)
 	runAll(l.onExit)
+	h.announce(why, l, own)
 }
 
 // close stores the reason and takes over what must now be undone. The taken life keeps
@@ -132,14 +131,29 @@ func (h *Handle) leaveIfGone() {
 	runAll(onGone)
 }
 
-// runAll runs every function, the latest given first. One that panics or ends the
-// goroutine does not keep the others from running, and has nobody left to report to.
+// runAll runs every function, the latest given first, and waits for them. They have a
+// goroutine of their own: one that calls runtime.Goexit would else take along whoever
+// ends the process, which may be its supervisor.
 func runAll(fs []func()) {
 	if len(fs) == 0 {
 		return
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runEach(fs)
+	}()
+	<-done
+}
+
+// runEach runs every function, the latest given first. One that panics or ends the
+// goroutine does not keep the others from running, and has nobody left to report to.
+func runEach(fs []func()) {
+	if len(fs) == 0 {
+		return
+	}
 	last := len(fs) - 1
-	defer runAll(fs[:last])
+	defer runEach(fs[:last])
 	defer survive()
 	fs[last]()
 }

@@ -12,6 +12,9 @@ import (
 // still to be handled.
 type stopMark struct{}
 
+// initMark is what Init waits for: by then whoever starts the process knows its handle.
+type initMark struct{}
+
 // shell is the only code protoactor runs: it recovers every callback, so that nothing of
 // a process ever escapes into protoactor's own failure handling.
 //
@@ -24,17 +27,29 @@ type shell struct {
 	c      *Context
 	create func() Process
 	proc   Process
+	begun  bool  // initMark has come
+	early  []any // what came before it
 }
 
 // Receive implements actor.Actor.
 func (s *shell) Receive(ctx actor.Context) {
 	switch msg := ctx.Message().(type) {
 	case *actor.Started:
+	case initMark:
+		s.begun = true
 		s.init()
+		for _, msg := range s.early {
+			s.receive(msg)
+		}
+		s.early = nil
 	case *actor.Stopping, *actor.Stopped, *actor.Restarting:
 		// Only protoactor's guardian sends these, and only when the shell itself failed.
 		s.h.end(Reason{Kind: Crash, Detail: "the process shell failed"}, false)
 	default:
+		if !s.begun {
+			s.early = append(s.early, msg)
+			return
+		}
 		s.receive(msg)
 	}
 }
@@ -43,25 +58,41 @@ func (s *shell) init() {
 	if !s.enter() {
 		return
 	}
-	var err error
+	var out outcome
 	s.guard(func() {
 		s.proc = s.create()
-		err = s.proc.Init(s.c)
-	}, func(crash *Reason) { s.initDone(err, crash) })
+		out = outcomeOf(s.proc.Init(s.c))
+	}, func(crash *Reason) { s.initDone(out, crash) })
+}
+
+// outcome is what an Init came to.
+type outcome struct {
+	err     error // nil: it runs
+	ignored bool
+	detail  string
+}
+
+// outcomeOf asks an error all it will be asked here. Its methods are not ours: a typed
+// nil panics when it is asked for its text, and that is then how the Init ended.
+func outcomeOf(err error) outcome {
+	if err == nil {
+		return outcome{}
+	}
+	return outcome{err: err, ignored: errors.Is(err, ErrIgnore), detail: err.Error()}
 }
 
 // initDone acts on the outcome of Init.
-func (s *shell) initDone(err error, crash *Reason) {
+func (s *shell) initDone(out outcome, crash *Reason) {
 	h := s.h
 	switch {
 	case crash != nil:
 		h.end(*crash, true)
-	case errors.Is(err, ErrIgnore):
+	case out.ignored:
 		h.refuse(ErrIgnore)
 		h.end(Reason{Kind: Normal, Detail: "ignored"}, true)
-	case err != nil:
-		h.refuse(err)
-		h.end(Reason{Kind: Crash, Detail: err.Error()}, true)
+	case out.err != nil:
+		h.refuse(out.err)
+		h.end(Reason{Kind: Crash, Detail: out.detail}, true)
 	default:
 		h.up()
 	}

@@ -112,3 +112,36 @@ func TestStartCancelledAndTimedOut(t *testing.T) {
 		}
 	})
 }
+
+// Whoever is told of a process before its Init runs may talk to it: what it is sent waits
+// for the Init, and a stop or a kill is heeded.
+func TestTalkBeforeInit(t *testing.T) {
+	for name, c := range map[string]struct {
+		talk func(h *actors.Handle)
+		want []string
+	}{
+		"send": {func(h *actors.Handle) { h.Send("one"); h.Send("two") }, []string{"init", "one", "two"}},
+		"stop": {func(h *actors.Handle) { h.Send("one"); h.Stop(actors.Reason{Kind: actors.Shutdown}) }, []string{"init", "terminate shutdown"}},
+		"kill": {func(h *actors.Handle) { h.Send("one"); h.Kill() }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, sys *actors.System) {
+				var l log
+				p := &script{
+					init:      func(*actors.Context) error { l.add("init"); return nil },
+					handle:    func(_ *actors.Context, msg any) *actors.Reason { l.add("%v", msg); return nil },
+					terminate: func(_ *actors.Context, why actors.Reason) { l.add("terminate %v", why) },
+				}
+				_, err := sys.Start(context.Background(), actors.Spec{Path: "a", New: func() actors.Process { return p }, Spawned: func(h *actors.Handle) {
+					c.talk(h)
+					synctest.Wait()
+				}})
+				synctest.Wait()
+				if (err == nil) != (name == "send") {
+					t.Errorf("start gave %v", err)
+				}
+				l.want(t, c.want...)
+			})
+		})
+	}
+}

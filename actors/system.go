@@ -100,13 +100,18 @@ func (s *System) Start(ctx context.Context, spec Spec) (*Handle, error) {
 		h.cancel()
 		return nil, &StartError{Path: spec.Path, Reason: Reason{Kind: NoProc}, Err: err}
 	}
-	if spec.Spawned != nil {
-		spec.Spawned(h)
-	}
 	if err := s.spawn(h, spec.New); err != nil {
 		h.end(Reason{Kind: Crash, Detail: err.Error()}, true)
 		return nil, &StartError{Path: spec.Path, Reason: h.Reason(), Err: err}
 	}
+	if !h.Alive() { // its parent was killed meanwhile, and it was ended before it was entered
+		s.actors.ProcessRegistry.Remove(h.pid)
+	}
+	// Only now: a message to a mailbox without its actor panics in the sender.
+	if spec.Spawned != nil {
+		spec.Spawned(h)
+	}
+	h.mailbox.PostUserMessage(initMark{})
 	return h.await(ctx, spec)
 }
 
