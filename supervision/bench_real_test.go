@@ -50,6 +50,14 @@ func (w *world) take() []string {
 	return lines
 }
 
+// last returns the latest event.
+func (w *world) last() supervision.Event {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.events[len(w.events)-1]
+}
+
 // run starts a process without a parent.
 func (w *world) run(path string, p actors.Process) (*actors.Handle, error) {
 	return w.sys.Start(context.Background(), actors.Spec{Path: path, New: func() actors.Process { return p }})

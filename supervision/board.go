@@ -26,7 +26,8 @@ type board struct {
 	flags    Flags
 	state    atomic.Value // string
 	restarts atomic.Int64
-	entries  sync.Map // of *entry by id: one changes while thousands stand beside it
+	gaveUp   atomic.Bool // its budget is spent
+	entries  sync.Map    // of *entry by id: one changes while thousands stand beside it
 	zombies  atomic.Pointer[[]*entry]
 	lastSeq  uint64
 }

@@ -344,7 +344,7 @@ func TestKilledSupervisorLeavesNobody(t *testing.T) {
 
 func TestBacklogAtStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		const backlog = 10_000
+		const backlog = 100_000
 		work := func(id string, drain bool) (c supervision.Child, free chan struct{}, handled *atomic.Int64) {
 			free, handled = make(chan struct{}), &atomic.Int64{}
 			c = child(id, script{handle: func(*actors.Context, any) *actors.Reason { <-free; handled.Add(1); return nil }})

@@ -34,6 +34,7 @@ func (s *supervisor) stopAll(all decide.StopAll) []decide.Event {
 		}
 		<-k.handle.Done()
 		k.end(k.handle.Reason())
+		k.stopped = true
 		if late || a.Shutdown.IsBrutal() {
 			killed = append(killed, k)
 		}
@@ -100,9 +101,14 @@ func (s *supervisor) noteZombies(killed []*kid) {
 				over = true
 			}
 		}
-		if k.handle.Zombie() {
-			s.board.addZombie(k)
-			s.tell(Event{Kind: EventZombie, ID: k.child.ID, Incarnation: k.handle.Incarnation(), Reason: k.last, Restarts: s.machine.Restarts(s.now())})
-		}
+		s.noteZombie(k)
+	}
+}
+
+// noteZombie shows and reports a child that has ended while its code still runs.
+func (s *supervisor) noteZombie(k *kid) {
+	if k.handle.Zombie() {
+		s.board.addZombie(k)
+		s.tell(Event{Kind: EventZombie, ID: k.child.ID, Incarnation: k.handle.Incarnation(), Reason: k.last, Restarts: s.machine.Restarts(s.now())})
 	}
 }

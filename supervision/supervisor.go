@@ -10,8 +10,8 @@ import (
 	"millrace/supervision/decide"
 )
 
-// killGrace is how long a killed child's code may take to return before it counts as a
-// zombie: it has only just been told.
+// killGrace is how long an ended child's code may take to return before it counts as a
+// zombie, and its successor's start as stuck: it has only just been told.
 const killGrace = 10 * time.Millisecond
 
 // kid is what the shell keeps of one child the core knows.
@@ -20,6 +20,7 @@ type kid struct {
 	arg       any
 	handle    *actors.Handle // of the latest incarnation, from the moment its init begins
 	startedAt time.Time      // when the latest incarnation came up
+	stopped   bool           // the latest incarnation was told to end, and has
 	ended     bool           // an incarnation has ended, or a start failed:
 	last      actors.Reason  // why the latest that did so did
 }
@@ -29,6 +30,9 @@ func (k *kid) end(why actors.Reason) { k.ended, k.last = true, why }
 
 // retry is the supervisor's message to itself.
 type retry struct{ decide.Retry }
+
+// look reminds the supervisor to see whether an ended child has become a zombie.
+type look struct{ at *kid }
 
 // supervisor is the shell around one decide.Machine: receive, Step, execute in order.
 type supervisor struct {
@@ -90,6 +94,8 @@ func (s *supervisor) Handle(_ *actors.Context, msg any) *actors.Reason {
 		s.exited(msg)
 	case retry:
 		s.step(msg.Retry)
+	case look:
+		s.noteZombie(msg.at)
 	case *actors.Request:
 		s.call(msg)
 	}
@@ -139,6 +145,7 @@ func (s *supervisor) execute(a decide.Action) []decide.Event {
 	case decide.BootFailed:
 		s.failed = fmt.Errorf("child %s failed to start: %w", a.ID, s.startErr)
 	case decide.Exit:
+		s.board.gaveUp.Store(a.GaveUp)
 		s.leaving = actors.Exit(actors.Shutdown, a.Why)
 	case decide.Forget:
 		s.forget(a.ID)
@@ -178,13 +185,19 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 		New:    func() actors.Process { return k.child.New(k.arg) },
 		Parent: s.c.Self(), Drain: k.child.Drain,
 		InitTimeout: k.child.InitTimeout, InitGrace: grace,
-		Spawned: func(h *actors.Handle) {
-			s.keepZombie(k)
-			k.handle = h
-			s.board.put(k, stateStarting)
-		},
+	}
+	stuck := func() bool { return true } // stops what tells of it
+	spec.Spawned = func(h *actors.Handle) {
+		s.keepZombie(k)
+		k.handle, k.stopped = h, false
+		s.board.put(k, stateStarting)
+		if s.board.haunted(a.ID) {
+			ev := Event{Kind: EventStuck, ID: a.ID, Incarnation: h.Incarnation(), Reason: k.last, Restarts: s.machine.Restarts(s.now())}
+			stuck = time.AfterFunc(killGrace, func() { s.tellIfStuck(ev) }).Stop
+		}
 	}
 	h, err := s.c.System().Start(s.c.Done(), spec)
+	stuck()
 	if err == nil {
 		k.startedAt = time.Now()
 		s.board.put(k, stateRunning)
@@ -198,8 +211,17 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 	s.startErr = err
 	if k.last.Kind == actors.Killed {
 		s.noteZombies([]*kid{k})
+	} else {
+		s.lookLater(k)
 	}
 	return decide.Failed{ID: a.ID, Why: err.Error()}
+}
+
+// tellIfStuck runs beside the supervisor, which waits for the child.
+func (s *supervisor) tellIfStuck(ev Event) {
+	if s.board.haunted(ev.ID) {
+		s.tell(ev)
+	}
 }
 
 // failure says how a process that did not come up ended.
@@ -214,25 +236,40 @@ func failure(err error) actors.Reason {
 // exited takes the end of a child that was not told to by stop.
 func (s *supervisor) exited(msg actors.Exited) {
 	id := strings.TrimPrefix(msg.Handle.Path(), s.c.Self().Path()+"/")
-	if k := s.kids[id]; k != nil && k.handle == msg.Handle {
+	if k := s.kids[id]; k != nil && k.handle == msg.Handle && !k.stopped {
 		k.end(msg.Reason)
 		s.board.put(k, stateUndefined)
+		s.lookLater(k)
 	}
 	s.last = msg.Reason
-	s.step(decide.Exited{Incarnation: msg.Handle.Incarnation(), Abnormal: msg.Reason.Abnormal(), Why: msg.Reason.String()})
+	b, isSup := msg.Handle.Status().(*board)
+	s.step(decide.Exited{
+		Incarnation: msg.Handle.Incarnation(), Abnormal: msg.Reason.Abnormal(), Why: msg.Reason.String(),
+		GaveUp: isSup && b.gaveUp.Load(),
+	})
+}
+
+// lookLater sees to it that a child which ended by itself, and left a task behind, is
+// shown and reported if that does not end soon.
+func (s *supervisor) lookLater(k *kid) {
+	if k.handle.Zombie() {
+		ended := *k
+		s.c.After(killGrace, look{&ended})
+	}
 }
 
 // report tells the observer.
 func (s *supervisor) report(r decide.Report) {
 	ev := Event{Kind: eventKinds[r.Kind], ID: r.ID, Incarnation: r.Incarnation, Restarts: r.Restarts}
 	switch ev.Kind {
-	case EventStartError, EventChildTerminated, EventShutdownError, EventMaxIntensity:
+	case EventStartError, EventChildTerminated, EventShutdownError, EventMaxIntensity, EventParked:
 		ev.Reason = s.kids[r.ID].last
 	case EventAutoShutdown: // the child may be forgotten by now
 		ev.Reason = s.last
 	case EventRestarted:
 		s.board.countRestart(r.ID)
-	case EventStarted, EventIgnored, EventZombie: // have no reason
+	case EventStarted, EventIgnored: // have no reason
+	case EventZombie, EventStuck: // are no business of the core
 	}
 	s.tell(ev)
 }

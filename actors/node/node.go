@@ -58,7 +58,7 @@ type Node struct {
 	standing  chan struct{} // closed when root is set: the children run before that
 	readers   atomic.Uint64 // numbers the readers that the surface opens
 	wish      wish          // whether tiering is wanted
-	events    events
+	events    supervision.Ring
 	parked    parked
 	rows      rows
 	names     sync.Map // of string by string: the name of each known stream by its id
@@ -129,7 +129,7 @@ func (n *Node) Stop(ctx context.Context) error {
 
 // observe turns what the supervisors do into logs, metrics and the list of events.
 func (n *Node) observe(e supervision.Event) {
-	n.events.add(e)
+	n.events.Add(e)
 	n.parked.note(e)
 	template := templateOf(e.Path, e.ID)
 	n.ports.Metrics.Count("supervisor_events", 1, "kind", e.Kind.String(), "child", template)
@@ -144,7 +144,8 @@ func (n *Node) observe(e supervision.Event) {
 		}
 	case supervision.EventAutoShutdown:
 		event = n.log.Info()
-	case supervision.EventStartError, supervision.EventShutdownError, supervision.EventMaxIntensity, supervision.EventZombie:
+	case supervision.EventStartError, supervision.EventShutdownError, supervision.EventMaxIntensity, supervision.EventZombie,
+		supervision.EventParked, supervision.EventStuck:
 		event = n.log.Error().Str("stack", e.Reason.Stack)
 	}
 	event.Str("path", e.Path+"/"+e.ID).Uint64("incarnation", e.Incarnation).Stringer("reason", e.Reason).

@@ -32,9 +32,12 @@ type Ready struct{}
 // BootFailed says that Boot failed on this child. No child runs.
 type BootFailed struct{ ID, Why string }
 
-// Exit says that the supervisor gives up and exits with shutdown, for this reason.
-// ShutdownAll is the only event to follow.
-type Exit struct{ Why string }
+// Exit says that the supervisor exits with shutdown, for this reason. ShutdownAll is the
+// only event to follow.
+type Exit struct {
+	Why    string
+	GaveUp bool // its budget is spent
+}
 
 // Forget says that the child's specification is gone.
 type Forget struct{ ID string }
@@ -105,12 +108,14 @@ const (
 	IntensityReached
 	// SignificantEnded means that auto_shutdown ends the supervisor.
 	SignificantEnded
+	// ChildParked means that a child supervisor gave up and is not restarted.
+	ChildParked
 )
 
 // String returns the kind's name.
 func (k ReportKind) String() string {
 	return nameOf(k, "started", "ignored", "start_error", "child_terminated", "restarted",
-		"shutdown_error", "max_intensity", "auto_shutdown")
+		"shutdown_error", "max_intensity", "auto_shutdown", "parked")
 }
 
 func (Start) action()      {}

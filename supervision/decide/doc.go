@@ -34,7 +34,9 @@
 //     restarted since. Under SimpleOneForOne all stop at the same time.
 //  7. RestForOne and OneForAll stop the children concerned in reverse and start them in
 //     order, also those that had no process; temporary ones are not started again.
-//  8. The window of the budget is counted in milliseconds and includes both ends. OTP counts
+//  8. A child supervisor that gave up, and is not restarted for it, is reported as parked: OTP
+//     has no word for that. Whoever wants it back starts it anew.
+//  9. The window of the budget is counted in milliseconds and includes both ends. OTP counts
 //     in whole seconds, so it also takes some crashes for simultaneous that are up to a
 //     second further apart; that is not copied.
 package decide

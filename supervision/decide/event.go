@@ -30,6 +30,7 @@ type Stopped struct{ ID, Fault string }
 type Exited struct {
 	Incarnation uint64
 	Abnormal    bool
+	GaveUp      bool // it is a supervisor whose Exit said so
 	Why         string
 }
 

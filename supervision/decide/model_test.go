@@ -32,6 +32,7 @@ type env struct {
 	starts  []string
 	stops   []string
 	replies []Reply
+	parked  []string
 }
 
 func newEnv(t *rapid.T) *env {
@@ -78,7 +79,7 @@ func (e *env) declare(s Spec) {
 
 // do gives one event with all that follows, and checks what an onlooker can.
 func (e *env) do(ev Event) {
-	e.charged, e.failed, e.starts, e.stops, e.replies = false, false, nil, nil, nil
+	e.charged, e.failed, e.starts, e.stops, e.replies, e.parked = false, false, nil, nil, nil, nil
 	due := e.step(ev)
 	for len(due) > 0 {
 		a := due[0]
@@ -131,6 +132,9 @@ func (e *env) execute(a Action) []Event {
 		if e.exit = a.Why; a.Why == "" {
 			e.t.Fatal("exit without a reason")
 		}
+		if broke := e.within()+1 > e.flags.Intensity; a.GaveUp && !broke {
+			e.t.Fatalf("gave up with %d restarts of %d", e.within(), e.flags.Intensity)
+		}
 		clear(e.restarting)
 	case BootFailed:
 		e.over = true
@@ -140,7 +144,11 @@ func (e *env) execute(a Action) []Event {
 		}
 	case Reply:
 		e.replies = append(e.replies, a)
-	case Ready, Report: // ask for nothing
+	case Report:
+		if a.Kind == ChildParked {
+			e.parked = append(e.parked, a.ID)
+		}
+	case Ready: // asks for nothing
 	}
 	return nil
 }
@@ -251,8 +259,11 @@ func (e *env) end(id string, abnormal bool) {
 			spent = spent && (other == id || !o.Significant || e.live[other] == 0 && !waits)
 		}
 	}
-	broke := e.tryRestart(id, restarted, Exited{Incarnation: incarnation, Abnormal: abnormal, Why: "test"})
+	gaveUp := !abnormal && rapid.Bool().Draw(e.t, "gave up")
+	broke := e.tryRestart(id, restarted, Exited{Incarnation: incarnation, Abnormal: abnormal, GaveUp: gaveUp, Why: "test"})
 	switch {
+	case (gaveUp && !restarted) != slices.Equal(e.parked, []string{id}):
+		e.t.Fatalf("end of %+v, gave up %v: parked %v", s, gaveUp, e.parked)
 	case (spent || broke) != (e.exit != ""):
 		e.t.Fatalf("end of %+v: exit %q; significance spent %v, budget broken %v", s, e.exit, spent, broke)
 	case !restarted && len(e.starts) > 0:

@@ -254,10 +254,13 @@ func (m *Machine) exited(ev Exited) {
 		m.restart(c)
 		return
 	}
+	if m.state.phase == up && ev.GaveUp {
+		m.report(ChildParked, c, ev.Why)
+	}
 	m.vacate(c)
 	if m.state.phase == up && c.spec.Significant && m.significanceSpent() {
 		m.report(SignificantEnded, c, ev.Why)
-		m.exit("significant child " + c.spec.ID + " ended: " + ev.Why)
+		m.exit(Exit{Why: "significant child " + c.spec.ID + " ended: " + ev.Why})
 	}
 }
 
@@ -287,7 +290,8 @@ func (m *Machine) restart(c *child) {
 	if !m.charge() {
 		m.report(IntensityReached, c, "")
 		m.vacate(c)
-		m.exit(fmt.Sprintf("more than %d restarts in %v, the last of child %s", m.flags.Intensity, m.flags.Period, c.spec.ID))
+		why := fmt.Sprintf("more than %d restarts in %v, the last of child %s", m.flags.Intensity, m.flags.Period, c.spec.ID)
+		m.exit(Exit{Why: why, GaveUp: true})
 		return
 	}
 	var group []*child
@@ -318,14 +322,14 @@ func (m *Machine) charge() bool {
 	return len(s.restarts) <= m.flags.Intensity
 }
 
-func (m *Machine) exit(why string) {
+func (m *Machine) exit(e Exit) {
 	m.state.phase, m.state.plan = leaving, nil
 	for _, c := range slices.Clone(m.state.children) {
 		if c.state == Restarting {
 			m.vacate(c)
 		}
 	}
-	m.emit(Exit{Why: why})
+	m.emit(e)
 }
 
 // shutdownAll: rule 6.
