@@ -42,7 +42,9 @@ var (
 )
 
 const (
-	// stopTime is what a worker gets to stop, inside the 10 s that the whole node has.
+	// stopTime is what a worker gets to stop, inside the 10 s that the whole node has. What
+	// owns files or a replication slot gets as long as it takes, within these 10 s: abandoned,
+	// it would go on using them.
 	stopTime = 5 * time.Second
 	// keeperInterval and keeperMaxInterval are between two looks of the keeper, and its
 	// longest back-off.
@@ -56,12 +58,12 @@ func (n *Node) children() []supervision.Child {
 		worker(idAdmin, supervision.Permanent, func(any) actors.Process {
 			return admin.New(admin.Config{Server: n.ports.Serve(n), Log: n.logger(idAdmin)})
 		}),
-		n.factory(idLog, supervision.Permanent, n.one(idWriter, n.newWriter)),
+		n.factory(idLog, supervision.Permanent, n.one(idWriter, supervision.Infinity, n.newWriter)),
 		n.factory(idReaders, supervision.Permanent, supervision.Child{
 			ID: idReader, New: n.newReader, Restart: supervision.Temporary, Shutdown: supervision.After(stopTime),
 		}),
 		n.tieringChild(),
-		n.factory(idCaptures, supervision.Transient, n.one(idCapturer, n.newCapturer)),
+		n.factory(idCaptures, supervision.Transient, n.one(idCapturer, supervision.Infinity, n.newCapturer)),
 		worker(idKeeper, supervision.Permanent, func(any) actors.Process {
 			return keeper.New(keeper.Config{
 				Node: n.node(), Registry: n.registry,
@@ -78,7 +80,7 @@ func (n *Node) tiering() []supervision.Child {
 		worker(idManifestReplica, supervision.Permanent, n.newManifestReplica),
 		worker(idReaper, supervision.Permanent, n.newReaper),
 		worker(idGovernor, supervision.Permanent, n.newGovernor),
-		n.factory(idStreamFactory, supervision.Permanent, n.one(idReplicaReader, n.newReplicaReader)),
+		n.factory(idStreamFactory, supervision.Permanent, n.one(idReplicaReader, supervision.After(stopTime), n.newReplicaReader)),
 		worker(idReconciler, supervision.Permanent, n.newReconciler),
 	}
 }
@@ -87,12 +89,12 @@ func (n *Node) tiering() []supervision.Child {
 // a budget of its own. It ends with its worker, when that ends in good order; when
 // the budget is spent the child is parked, and neither restarted nor charged to the
 // factory: the keeper or the reconciler brings it back.
-func (n *Node) one(id string, newWorker func(arg any) actors.Process) supervision.Child {
+func (n *Node) one(id string, shutdown supervision.Shutdown, newWorker func(arg any) actors.Process) supervision.Child {
 	return supervision.Child{
 		ID: id, Restart: supervision.Temporary, Kind: supervision.Supervisor, Shutdown: supervision.Infinity,
 		New: func(arg any) actors.Process {
 			child := worker(id, supervision.Transient, func(any) actors.Process { return newWorker(arg) })
-			child.Significant = true
+			child.Significant, child.Shutdown = true, shutdown
 			return supervision.New(oneFlags, []supervision.Child{child}, n.observe)
 		},
 	}
