@@ -45,8 +45,10 @@ func (h *Handle) announce(why Reason, l life, own bool) {
 	for ref, target := range l.watched {
 		target.removeWatcher(ref)
 	}
-	for _, ref := range slices.Sorted(maps.Keys(l.watchers)) {
-		l.watchers[ref].Send(Down{Ref: ref, Path: h.path, Reason: why})
+	if len(l.watchers) > 0 {
+		for _, ref := range slices.Sorted(maps.Keys(l.watchers)) {
+			l.watchers[ref].Send(Down{Ref: ref, Path: h.path, Reason: why})
+		}
 	}
 	for r := range l.open.all() {
 		r.fail(&DeadError{Path: h.path, Reason: why})

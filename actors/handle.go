@@ -50,8 +50,12 @@ type Handle struct {
 	done    chan struct{}
 	gone    chan struct{} // closed when no code of the incarnation runs any more
 
+	wired atomic.Bool // the mailbox has its actor: posting before that panics in the sender
+
 	mu   sync.Mutex // never held while a process's code runs, nor together with another handle's
 	life life
+
+	early []any // what came before it was wired; guarded by mu
 }
 
 // life is what a handle's mutex guards.
@@ -125,8 +129,37 @@ func (h *Handle) Send(msg any) bool {
 		return false
 	}
 	h.queued.Add(1)
-	h.mailbox.PostUserMessage(msg)
+	h.post(msg)
 	return true
+}
+
+// post puts a message into the mailbox, or keeps it until that can take one.
+func (h *Handle) post(msg any) {
+	if !h.wired.Load() && h.postpone(msg) {
+		return
+	}
+	h.mailbox.PostUserMessage(msg)
+}
+
+func (h *Handle) postpone(msg any) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.wired.Load() {
+		return false
+	}
+	h.early = append(h.early, msg)
+	return true
+}
+
+// wire posts what came early; from now on all goes straight into the mailbox.
+func (h *Handle) wire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, msg := range h.early {
+		h.mailbox.PostUserMessage(msg)
+	}
+	h.early = nil
+	h.wired.Store(true)
 }
 
 // Call sends *Request and waits for its answer. It fails with a *DeadError when the
@@ -184,7 +217,7 @@ func (h *Handle) askToEnd(why Reason, now bool) {
 	h.mu.Unlock()
 	if first {
 		h.cancel()
-		h.mailbox.PostUserMessage(stopMark{})
+		h.post(stopMark{})
 	}
 }
 

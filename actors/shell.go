@@ -3,7 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"runtime"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -11,9 +11,6 @@ import (
 // stopMark wakes a process that was told to stop; under Drain it stands behind what is
 // still to be handled.
 type stopMark struct{}
-
-// initMark is what Init waits for: by then whoever starts the process knows its handle.
-type initMark struct{}
 
 // shell is the only code protoactor runs: it recovers every callback, so that nothing of
 // a process ever escapes into protoactor's own failure handling.
@@ -27,29 +24,17 @@ type shell struct {
 	c      *Context
 	create func() Process
 	proc   Process
-	begun  bool  // initMark has come
-	early  []any // what came before it
 }
 
 // Receive implements actor.Actor.
 func (s *shell) Receive(ctx actor.Context) {
 	switch msg := ctx.Message().(type) {
 	case *actor.Started:
-	case initMark:
-		s.begun = true
 		s.init()
-		for _, msg := range s.early {
-			s.receive(msg)
-		}
-		s.early = nil
 	case *actor.Stopping, *actor.Stopped, *actor.Restarting:
 		// Only protoactor's guardian sends these, and only when the shell itself failed.
 		s.h.end(Reason{Kind: Crash, Detail: "the process shell failed"}, false)
 	default:
-		if !s.begun {
-			s.early = append(s.early, msg)
-			return
-		}
 		s.receive(msg)
 	}
 }
@@ -251,7 +236,19 @@ func crashReason(panicked any) crash {
 	if panicked != nil {
 		detail = fmt.Sprint(panicked)
 	}
-	return crash{Reason: Reason{Kind: Crash, Detail: detail, Stack: string(debug.Stack())}, goexit: panicked == nil}
+	return crash{Reason: Reason{Kind: Crash, Detail: detail, Stack: stack()}, goexit: panicked == nil}
+}
+
+// stack returns the text of the present goroutine's stack. It is debug.Stack with room for
+// most stacks from the start: that begins with 1 KiB, and writes all of it again for every
+// doubling, which was half of the time from a crash to the restarted process.
+func stack() string {
+	for size := 8 << 10; ; size *= 2 {
+		text := make([]byte, size)
+		if n := runtime.Stack(text, false); n < size {
+			return string(text[:n])
+		}
+	}
 }
 
 // guard runs f and then next, with the crash f ended in or nil. After runtime.Goexit in f

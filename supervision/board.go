@@ -39,7 +39,7 @@ type entry struct {
 	state     string
 	startedAt time.Time
 	last      string      // why the incarnation before ended
-	restarts  []time.Time // of this child, the latest flags.Intensity of them
+	restarts  []time.Time // of this child within the period before its latest
 }
 
 func newBoard(flags Flags) *board {
@@ -75,8 +75,10 @@ func (b *board) countRestart(id string) {
 		return
 	}
 	e := *old.(*entry)
-	first := max(0, len(e.restarts)+1-b.flags.Intensity)
-	e.restarts = append(slices.Clone(e.restarts[first:]), time.Now())
+	now := time.Now()
+	since := now.Add(-b.flags.Period)
+	first, _ := slices.BinarySearchFunc(e.restarts, since, time.Time.Compare)
+	e.restarts = append(slices.Clone(e.restarts[first:]), now)
 	b.entries.Store(id, &e)
 }
 

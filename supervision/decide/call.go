@@ -8,7 +8,7 @@ func (m *Machine) reply(id string, a Answer, incarnation uint64, why string) {
 
 func (m *Machine) startChild(ev StartChild) {
 	id := ev.Spec.ID
-	c := m.state.byID[id]
+	c := m.find(id)
 	err := m.flags.validateChild(ev.Spec)
 	switch {
 	case err != nil:
@@ -26,7 +26,7 @@ func (m *Machine) startChild(ev StartChild) {
 }
 
 func (m *Machine) terminateChild(ev TerminateChild) {
-	c := m.state.byID[ev.ID]
+	c := m.find(ev.ID)
 	if c == nil {
 		m.reply(ev.ID, NotFound, 0, "")
 		return
@@ -49,7 +49,7 @@ func (m *Machine) deleteChild(ev DeleteChild) {
 
 // vacant returns a child that has no process, or answers why there is none to be had.
 func (m *Machine) vacant(id string) *child {
-	c := m.state.byID[id]
+	c := m.find(id)
 	switch {
 	case m.flags.Strategy == SimpleOneForOne:
 		m.reply(id, NotSimple, 0, "")

@@ -9,17 +9,17 @@ import (
 func (m *Machine) check() error {
 	s := &m.state
 	idle := s.awaiting.do == nothing
-	if len(s.byID) != len(s.children) {
+	if s.byID != nil && len(s.byID) != len(s.children) {
 		return fmt.Errorf("1: %d ids for %d children", len(s.byID), len(s.children))
 	}
 	live := 0
 	for i, c := range s.children {
 		switch {
-		case s.byID[c.spec.ID] != c || i > 0 && s.children[i-1].seq >= c.seq:
+		case m.find(c.spec.ID) != c || i > 0 && s.children[i-1].seq >= c.seq:
 			return fmt.Errorf("1: child %s at %d", c.spec.ID, i)
 		case (c.incarnation != 0) != (c.state == Running || c.state == Stopping):
 			return fmt.Errorf("2: child %s is %v with incarnation %d", c.spec.ID, c.state, c.incarnation)
-		case c.incarnation != 0 && s.byIncarnation[c.incarnation] != c:
+		case c.incarnation != 0 && m.findProcess(c.incarnation) != c:
 			return fmt.Errorf("2: incarnation %d of %s is not found", c.incarnation, c.spec.ID)
 		case idle && c.state == Undefined && (c.spec.Restart == Temporary || m.flags.Strategy == SimpleOneForOne):
 			return fmt.Errorf("4: child %s is there without a process", c.spec.ID)
@@ -31,7 +31,7 @@ func (m *Machine) check() error {
 		}
 	}
 	switch {
-	case live != len(s.byIncarnation):
+	case s.byID != nil && live != len(s.byIncarnation):
 		return fmt.Errorf("2: %d incarnations for %d live children", len(s.byIncarnation), live)
 	case idle && len(s.plan) > 0:
 		return fmt.Errorf("3: %d steps are planned and nothing is awaited", len(s.plan))

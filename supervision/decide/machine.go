@@ -48,8 +48,8 @@ type child struct {
 // Machine is one supervisor. Its invariants, checked by check:
 //
 //  1. ids are unique, and the children stand in order of seq, which is never reused;
-//  2. a child has an incarnation exactly in Running and Stopping, and byIncarnation maps
-//     exactly these;
+//  2. a child has an incarnation exactly in Running and Stopping, and is found by it then
+//     and only then;
 //  3. at most one action awaits an answer; the plan is empty when none does;
 //  4. a temporary child, and any child under SimpleOneForOne, is never Undefined between
 //     two operations;
@@ -63,7 +63,7 @@ type Machine struct {
 type state struct {
 	phase         phase
 	children      []*child
-	byID          map[string]*child
+	byID          map[string]*child // these two are nil while there are few
 	byIncarnation map[uint64]*child
 	lastSeq       uint64
 	restarts      []int64 // milliseconds, ascending
@@ -81,12 +81,12 @@ func New(flags Flags, children []Spec) (*Machine, error) {
 	if err := flags.validate(); err != nil {
 		return nil, err
 	}
-	m := &Machine{flags: flags, state: state{byID: map[string]*child{}, byIncarnation: map[uint64]*child{}}}
+	m := &Machine{flags: flags}
 	for _, spec := range children {
 		if err := flags.validateChild(spec); err != nil {
 			return nil, err
 		}
-		if m.state.byID[spec.ID] != nil {
+		if m.Has(spec.ID) {
 			return nil, fmt.Errorf("child %s: the id is given twice", spec.ID)
 		}
 		m.add(spec)
@@ -95,13 +95,59 @@ func New(flags Flags, children []Spec) (*Machine, error) {
 		if len(children) != 1 {
 			return nil, fmt.Errorf("simple_one_for_one: %d children: want one, the template", len(children))
 		}
-		m.state.children, m.state.byID = nil, map[string]*child{}
+		m.state.children = nil
 	}
 	return m, nil
 }
 
 // Has reports whether there is a child of this id, with or without a process.
-func (m *Machine) Has(id string) bool { return m.state.byID[id] != nil }
+func (m *Machine) Has(id string) bool { return m.find(id) != nil }
+
+// few children are found by looking at each: most supervisors have one or two, and there
+// may be thousands of these.
+const few = 8
+
+func (m *Machine) find(id string) *child {
+	if m.state.byID != nil {
+		return m.state.byID[id]
+	}
+	for _, c := range m.state.children {
+		if c.spec.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// findProcess returns the child that has this process.
+func (m *Machine) findProcess(incarnation uint64) *child {
+	if m.state.byIncarnation != nil {
+		return m.state.byIncarnation[incarnation]
+	}
+	for _, c := range m.state.children {
+		if c.incarnation == incarnation && incarnation != 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// enter makes a child and its process, if it has one, findable.
+func (m *Machine) enter(c *child) {
+	if m.state.byID == nil {
+		if len(m.state.children) <= few {
+			return
+		}
+		m.state.byID, m.state.byIncarnation = map[string]*child{}, map[uint64]*child{}
+		for _, other := range m.state.children {
+			m.enter(other)
+		}
+	}
+	m.state.byID[c.spec.ID] = c
+	if c.incarnation != 0 {
+		m.state.byIncarnation[c.incarnation] = c
+	}
+}
 
 // Info is one line of Which.
 type Info struct {
@@ -129,7 +175,7 @@ type Counts struct {
 
 // Count counts the children.
 func (m *Machine) Count() Counts {
-	n := Counts{Specs: len(m.state.children), Active: len(m.state.byIncarnation)}
+	n := Counts{Specs: len(m.state.children)}
 	if m.flags.Strategy == SimpleOneForOne {
 		n.Specs = 1
 	}
@@ -138,6 +184,9 @@ func (m *Machine) Count() Counts {
 			n.Supervisors++
 		} else {
 			n.Workers++
+		}
+		if c.incarnation != 0 {
+			n.Active++
 		}
 	}
 	return n
@@ -154,7 +203,7 @@ func (m *Machine) add(spec Spec) *child {
 	m.state.lastSeq++
 	c := &child{spec: spec, seq: m.state.lastSeq}
 	m.state.children = append(m.state.children, c)
-	m.state.byID[spec.ID] = c
+	m.enter(c)
 	return c
 }
 

@@ -44,7 +44,7 @@ func newEnv(t *rapid.T) *env {
 	}
 	e := &env{t: t, flags: flags, specs: map[string]Spec{}, live: map[string]uint64{}, restarting: map[string]Retry{}}
 	var specs []Spec
-	n := rapid.IntRange(0, 4).Draw(t, "children")
+	n := rapid.SampledFrom([]int{0, 1, 2, 3, 4, few - 1, few + 1}).Draw(t, "children")
 	if flags.Strategy == SimpleOneForOne {
 		n = 1
 	}
@@ -349,7 +349,7 @@ func (e *env) ifVacant(id string, answers ...Answer) []Answer {
 
 // anyID returns the id of a child there is or was, or of none.
 func (e *env) anyID() string {
-	return rapid.SampledFrom([]string{"s0", "s1", "s2", "s3", "d0", "d1", "d2"}).Draw(e.t, "id")
+	return rapid.SampledFrom([]string{"s0", "s1", "s2", "s3", "s5", "s8", "d0", "d1", "d2"}).Draw(e.t, "id")
 }
 
 func (e *env) add(id string) {

@@ -166,11 +166,11 @@ func (m *Machine) boot() {
 
 func (m *Machine) started(s step, incarnation uint64) {
 	c := s.child
-	if incarnation == 0 || m.state.byIncarnation[incarnation] != nil {
+	if incarnation == 0 || m.findProcess(incarnation) != nil {
 		panic(fmt.Sprintf("decide: incarnation %d of %s is not new", incarnation, c.spec.ID))
 	}
 	c.state, c.incarnation = Running, incarnation
-	m.state.byIncarnation[incarnation] = c
+	m.enter(c)
 	if s.cause == byRestart {
 		m.report(ChildRestarted, c, "")
 	} else {
@@ -218,7 +218,7 @@ func (m *Machine) failed(s step, why string) {
 
 func (m *Machine) stopped(ev Stopped) {
 	s := m.state.awaiting
-	c := m.state.byID[ev.ID]
+	c := m.find(ev.ID)
 	if (s.do != stop && s.do != stopAll) || c == nil || c.state != Stopping {
 		panic(fmt.Sprintf("decide: Stopped for %s answers no action", ev.ID))
 	}
@@ -242,7 +242,7 @@ func (m *Machine) finishStop(s step) {
 
 // exited: rules 2 and 4.
 func (m *Machine) exited(ev Exited) {
-	c := m.state.byIncarnation[ev.Incarnation]
+	c := m.findProcess(ev.Incarnation)
 	if c == nil {
 		return
 	}
@@ -279,7 +279,7 @@ func (m *Machine) significanceSpent() bool {
 }
 
 func (m *Machine) retry(ev Retry) {
-	c := m.state.byID[ev.ID]
+	c := m.find(ev.ID)
 	if m.state.phase == up && c != nil && c.state == Restarting && c.attempt == ev.Attempt {
 		m.restart(c)
 	}
