@@ -55,8 +55,12 @@ console:
 	@scripts/need-postgres
 	@$(GOTEST) ./test/console/...
 
+# The figures of supervision are medians of so many rounds, with suture and Erlang in each.
+ROUNDS ?= 7
 bench:
+	@scripts/need-erlang
 	go test -run '^$$' -bench . -benchmem ./core/... ./actors/...
+	go test -run '^$$' -bench . -benchtime $(ROUNDS)x ./supervision
 
 # Every step runs, also after one that failed; the last line says what became of all.
 test:

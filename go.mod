@@ -10,6 +10,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rs/zerolog v1.35.1
 	github.com/spf13/cobra v1.10.2
+	github.com/thejerf/suture/v4 v4.0.6
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/sys v0.50.0
 	pgregory.net/rapid v1.3.0

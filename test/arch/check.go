@@ -79,7 +79,17 @@ func lawful(f File, imp string) bool {
 func allied(f File, imp string) bool {
 	for _, r := range thirdParty {
 		if under(r.folder, imp) {
-			return match(r.may, f.Folder) || f.IsTest() && match(anywhereInTests, r.folder)
+			return match(r.may, f.Folder) || f.IsTest() && (match(anywhereInTests, r.folder) || isTheirs(f, r.folder))
+		}
+	}
+	return false
+}
+
+// isTheirs reports whether the tests of f's folder may import a module.
+func isTheirs(f File, module string) bool {
+	for _, r := range inTheirTests {
+		if r.folder == module && match(r.may, f.Folder) {
+			return true
 		}
 	}
 	return false

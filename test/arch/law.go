@@ -44,7 +44,7 @@ var law = []row{
 // that matches counts.
 var inTests = []row{
 	{"core/... supervision/... registry hooks actors/... cmd/... test/...", "test/fake/... test/porttest/... test/pgserver"},
-	{"supervision", "registry"},
+	{"supervision", "registry test/otp"},
 }
 
 // thirdParty says which folders may import a module that is not ours, also from
@@ -61,6 +61,13 @@ var thirdParty = []row{
 	{"github.com/prometheus/client_golang", "cmd/internal/promhook"},
 	{"golang.org/x/sys", "cmd/..."},
 	{"pgregory.net/rapid", "test/..."},
+	{"github.com/thejerf/suture/v4", ""},
+}
+
+// inTheirTests says which folders may import a module from their _test.go files only:
+// suture is there to be compared with.
+var inTheirTests = []row{
+	{"github.com/thejerf/suture/v4", "supervision"},
 }
 
 // anywhereInTests are the modules that every _test.go file may import.

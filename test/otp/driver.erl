@@ -32,7 +32,7 @@ talk_on(Driver, Port) ->
     receive
         {Port, {data, {eol, Line}}} -> Driver ! {line, self(), Line};
         {answer, Answer} -> port_command(Port, [Answer, $\n]);
-        {Port, eof} -> halt(0)
+        {Port, eof} -> halt(0, [{flush, false}])
     end,
     talk_on(Driver, Port).
 
