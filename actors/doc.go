@@ -37,6 +37,9 @@
 // lease on a file or a slot is given back there and nowhere else. Whatever a zombie may
 // still do to the world must be fenced by epoch or incarnation.
 //
+// Nor does anything recover from a fatal error of the Go runtime: a stack that outgrows
+// its limit, a map that two goroutines write at once, memory that is used up.
+//
 // # What slowness does
 //
 // Send never blocks and mailboxes are unbounded: whoever can outrun a process must

@@ -20,7 +20,8 @@ func (e *AlreadyStarted) Error() string { return fmt.Sprintf("child %s is alread
 
 // What a supervisor answers when it can't do what it is asked for.
 var (
-	// ErrAlreadyPresent: there is a child of that id, without a process: restart it.
+	// ErrAlreadyPresent: there is a child of that id, without a process, also if its restart
+	// failed and will be tried again.
 	ErrAlreadyPresent = errors.New("the child is already present; restart or delete it")
 	// ErrNotFound: there is no child of that id.
 	ErrNotFound = errors.New("no such child")

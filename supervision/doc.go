@@ -20,5 +20,6 @@
 //     They must not be called from inside a process's callbacks.
 //   - Tree reads what every supervisor last published. It never waits for one.
 //   - The observe function is called on the supervisors' goroutines, from several at once
-//     if it is given to several. It must not block; a panic in it is swallowed.
+//     if it is given to several, and for a stuck child on a timer's. It must not block; a
+//     panic in it is swallowed.
 package supervision
