@@ -33,7 +33,7 @@
 // reason. EVENTS since the answer before, in order: "start", also of those whose init then failed;
 // "stopping" and "stopped" of workers that trap exits; and the reports "terminated", "fault" (in a
 // stop) and "limit". Below simple_one_for_one, where stops are parallel, order is kept for each
-// instance only. An answer is given when everything that follows from the command has happened.
+// instance only, and behind open for each supervisor only. An answer is given when everything that follows from the command has happened.
 //
 // While a child is held, its supervisor waits for it. Then a command for the same supervisor is
 // "posted", to be found in its mailbox later, and an exit happens at once; open answers all of them.

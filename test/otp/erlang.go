@@ -91,7 +91,7 @@ func (e *Erlang) Run(p Program) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		answers = append(answers, p.normal(answer))
+		answers = append(answers, p.normal(line, answer))
 	}
 	_, err := e.Ask("end")
 	return answers, err

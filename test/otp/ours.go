@@ -52,7 +52,7 @@ func Run(p Program) []string {
 			answers = append(answers, "ok")
 			continue
 		}
-		answers = append(answers, p.normal(o.command(commands[0])))
+		answers = append(answers, p.normal(line, o.command(commands[0])))
 		commands = commands[1:]
 	}
 	close(o.released)

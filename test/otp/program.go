@@ -214,8 +214,10 @@ func named[T interface {
 }
 
 // normal sorts the events that have no order among each other: those of different
-// instances below one simple_one_for_one supervisor.
-func (p Program) normal(answer string) string {
+// instances below one simple_one_for_one supervisor, and when a held child goes on those
+// of different supervisors, since one has calls to answer while the one above it goes on
+// with what it was doing.
+func (p Program) normal(line, answer string) string {
 	answer = strings.TrimSuffix(answer, " | ") // no events
 	parts := strings.Split(answer, " | ")
 	if len(parts) != 3 {
@@ -224,6 +226,9 @@ func (p Program) normal(answer string) string {
 	events := strings.Split(parts[2], ", ")
 	rank := func(event string) string {
 		_, path, _ := strings.Cut(event, " ")
+		if strings.HasPrefix(line, "open") {
+			return p.instance(path) + " " + parent(path)
+		}
 		return p.instance(path)
 	}
 	slices.SortStableFunc(events, func(a, b string) int { return strings.Compare(rank(a), rank(b)) })
