@@ -31,6 +31,8 @@ var law = []row{
 	{"test/arch", ""},
 	{"test/tally", ""},
 	{"test/pgserver", ""},
+	{"test/s3server", ""},
+	{"test/faultproxy", ""},
 	{"test/shop", ""},
 	{"test/fold", "core/pos"},
 	{"test/demo", "core/pos test/fold test/shop test/pgserver"},
@@ -40,10 +42,10 @@ var law = []row{
 }
 
 // inTests is what the _test.go files of a folder may import besides its row: the
-// fakes and contract suites exist for that, and a throw-away PostgreSQL. Every row
-// that matches counts.
+// fakes and contract suites exist for that, throw-away servers, and a proxy with faults.
+// Every row that matches counts.
 var inTests = []row{
-	{"core/... supervision/... registry hooks actors/... cmd/... test/...", "test/fake/... test/porttest/... test/pgserver"},
+	{"core/... supervision/... registry hooks actors/... cmd/... test/...", "test/fake/... test/porttest/... test/pgserver test/s3server test/faultproxy"},
 	{"supervision", "registry test/otp"},
 }
 
