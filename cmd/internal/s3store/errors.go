@@ -52,6 +52,7 @@ var byCode = map[string]verdict{
 	"InvalidToken":                                   {rejected: true},
 	"TokenRefreshRequired":                           {rejected: true},
 	"InvalidClientTokenId":                           {rejected: true},
+	"XAdminUserNotFound":                             {rejected: true}, // versitygw
 	"UnrecognizedClientException":                    {rejected: true},
 	"ServerSideEncryptionConfigurationNotFoundError": {class: port.Denied},
 
@@ -103,7 +104,8 @@ func byStatus(status int) verdict {
 	case status >= http.StatusInternalServerError:
 		return verdict{class: port.Unavailable}
 	case status == http.StatusNotFound:
-		return verdict{class: port.NotFound}
+		// That an object is not there only the store may say, in its own words: it is believed.
+		return verdict{class: port.Unavailable, hint: "that is not how S3 says that there is no object: is store.endpoint right?"}
 	case status == http.StatusRequestTimeout:
 		return verdict{class: port.Timeout}
 	case status == http.StatusPreconditionFailed:

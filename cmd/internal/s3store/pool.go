@@ -18,6 +18,9 @@ const (
 	idleClose = 10 * time.Second
 	// dialTimeout bounds making a connection, its TLS handshake apart.
 	dialTimeout = 10 * time.Second
+	// answerWait is how long an answer is waited for when a request can't be sent on. net/http
+	// itself takes 50 ms to hand out one that has no body.
+	answerWait = 100 * time.Millisecond
 	// errorBody is how much of an error's body is read, in bytes. An error of S3 has a few
 	// hundred; a proxy's page is cut off here, and its connection closed.
 	errorBody = 64 << 10
@@ -114,12 +117,14 @@ func (p *pool) Stats() port.PoolStats {
 // Do sends one request and returns its answer, whatever its status: it follows no
 // redirection and repeats nothing. It is the HTTP client of the SDK.
 func (p *pool) Do(req *http.Request) (*http.Response, error) {
-	life, err := p.take(req.Context())
+	caller := req.Context()
+	life, err := p.take(caller)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
+	ctx, cancel := context.WithCancelCause(caller)
 	stop := context.AfterFunc(life, func() { cancel(errClosed) })
+	req = req.WithContext(ctx)
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
@@ -128,10 +133,12 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 			<-p.slots
 		})
 	}
-	resp, err := p.transport.RoundTrip(req.WithContext(ctx))
+	// Without its version the transport would not wait for "100 Continue" before a large body.
+	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1.1", 1, 1
+	resp, err := p.transport.RoundTrip(req)
 	if err != nil {
 		release()
-		if life.Err() != nil && req.Context().Err() == nil {
+		if life.Err() != nil && caller.Err() == nil {
 			err = errors.Join(errClosed, err)
 		}
 		return nil, err
@@ -139,7 +146,7 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		resp.Body = &cutBody{ReadCloser: resp.Body, left: errorBody}
 	}
-	resp.Body = &heldBody{ReadCloser: resp.Body, life: life, ctx: req.Context(), release: release}
+	resp.Body = &heldBody{ReadCloser: resp.Body, life: life, ctx: caller, release: release}
 	return resp, nil
 }
 
@@ -189,7 +196,7 @@ func (p *pool) leave() {
 
 // adopt counts a connection, or closes it when the pool was closed while it was made.
 func (p *pool) adopt(raw net.Conn) (net.Conn, error) {
-	c := &conn{Conn: raw, pool: p}
+	c := &conn{Conn: raw, pool: p, closed: make(chan struct{})}
 	p.mu.Lock()
 	closed := p.life.Err() != nil
 	if !closed {
@@ -205,11 +212,30 @@ func (p *pool) adopt(raw net.Conn) (net.Conn, error) {
 // conn is a connection that its pool counts.
 type conn struct {
 	net.Conn
-	pool *pool
+	pool   *pool
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Write fails late. A server that refuses a large body answers and closes; what goes on
+// being sent is then reset, and net/http would report that and drop the answer, which
+// it has or is about to read.
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil {
+		timer := time.NewTimer(answerWait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.closed:
+		}
+	}
+	return n, err
 }
 
 // Close closes the connection and takes it out of the count.
 func (c *conn) Close() error {
+	c.once.Do(func() { close(c.closed) })
 	c.pool.mu.Lock()
 	delete(c.pool.conns, c)
 	c.pool.mu.Unlock()

@@ -70,7 +70,3 @@ func open(t *testing.T, cfg Config) *Store {
 func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) port.ObjectStore { return open(t, configOf(bucket(t))).General() })
 }
-
-func TestContractOfUploads(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) port.ObjectStore { return open(t, configOf(bucket(t))).Uploads() })
-}
