@@ -37,7 +37,7 @@ func Sections() []Section {
 
 // Fields returns the table: every key there is, in the order of the documentation.
 func Fields() []Field {
-	return slices.Concat(nodeFields, logFields, storeFields, tieringFields, surfaceFields, captureFields)
+	return slices.Concat(nodeFields, logFields, storeFields, s3Fields, tieringFields, surfaceFields, captureFields)
 }
 
 var nodeFields = []Field{
@@ -95,12 +95,12 @@ var logFields = []Field{
 
 var storeFields = []Field{
 	{
-		Section: "store", Name: "kind", Kind: Choice, Choices: []string{StoreDirectory}, Default: StoreDirectory,
-		Doc:  "`directory`: a folder, on this disk or on a mounted one.",
+		Section: "store", Name: "kind", Kind: Choice, Choices: []string{StoreDirectory, StoreS3}, Default: StoreDirectory,
+		Doc:  "`directory`: a folder, on this disk or on a mounted one. `s3`: a bucket of S3, or of a server that speaks its protocol.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.Kind} },
 	},
 	{
-		Section: "store", Name: "path", Kind: Text, Min: 1, Max: 4096, Default: "<data_dir>/store",
+		Section: "store", Name: "path", Kind: Text, Min: 1, Max: 4096, Default: "<data_dir>/store", Of: StoreDirectory,
 		Doc:  "Folder of the directory store. Put it on another disk than `node.data_dir` to survive the loss of one.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.Path} },
 	},
@@ -108,6 +108,11 @@ var storeFields = []Field{
 		Section: "store", Name: "prefix", Kind: Text, Min: 1, Max: 200, Default: "millrace", check: checkPrefix,
 		Doc:  "First part of every object's key: letters, digits, `_`, `-`, `.` and inner slashes. A prefix belongs to one cluster; a node of another refuses to start on it.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.Prefix} },
+	},
+	{
+		Section: "store", Name: "probe_interval", Kind: Span, Min: int64(5 * time.Second), Max: day, Default: "5m",
+		Doc:  "How often the node looks whether the store would take a write, while it does. Seldom is enough: the uploads themselves tell the rest.",
+		node: func(s *Settings) slot { return slot{span: &s.Store.ProbeInterval} },
 	},
 }
 
