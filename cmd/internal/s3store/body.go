@@ -102,14 +102,14 @@ func (b *body) read(p []byte) (int, error) {
 	return n, nil
 }
 
-// account sums what was read, unless it was before.
+// account sums what was read, but not what was before.
 func (b *body) account(p []byte) {
-	if b.at == b.summed {
-		b.sum = crc32.Update(b.sum, castagnoli, p)
-		b.summed += int64(len(p))
+	end := b.at + int64(len(p))
+	if b.at <= b.summed && b.summed < end {
+		b.sum = crc32.Update(b.sum, castagnoli, p[b.summed-b.at:])
+		b.summed = end
 	}
-	b.at += int64(len(p))
-	b.srcAt = b.at
+	b.at, b.srcAt = end, end
 }
 
 // verify checks the sum, and that src has nothing left.

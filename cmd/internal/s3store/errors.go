@@ -86,9 +86,11 @@ var byCode = map[string]verdict{
 	"XMinioStorageFull":   {class: port.Full},
 	"EntityTooLarge":      {class: port.Denied},
 
-	// A server over a file system can't have an object where a folder is, nor below one.
+	// A server over a file system can't have an object below another. versitygw says that a
+	// folder is where the object should be also when a delete removed the folder it was to
+	// be in; keys that are drawn anew each time meet that alone, and it passes.
 	"ObjectParentIsFile":        {class: port.Denied, hint: "an object has the name of the key's folder"},
-	"ExistingObjectIsDirectory": {class: port.Denied, hint: "other objects lie below the key"},
+	"ExistingObjectIsDirectory": {class: port.Unavailable, hint: "a folder has the object's name, or its own went away meanwhile"},
 	"XMinioParentIsObject":      {class: port.Denied, hint: "an object has the name of the key's folder"},
 }
 
@@ -189,6 +191,9 @@ func (op operation) classify(ctx context.Context, err error) (port.Class, error)
 		}
 		r.hint = v.hint
 		return v.class, r
+	}
+	if unsigned, ok := errors.AsType[*noCredentials](err); ok {
+		return port.Unavailable, unsigned
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -2,8 +2,6 @@ package s3store
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,7 +33,10 @@ func newKeyring(cfg Config) *keyring {
 // usedKey finds in a context where to note the number of the credentials that signed.
 type usedKey struct{}
 
-var errNoCredentials = errors.New("no credentials to sign with")
+// noCredentials is why a request could not be signed.
+type noCredentials struct{ why string }
+
+func (e *noCredentials) Error() string { return "no credentials to sign with: " + e.why }
 
 // Use implements port.Keyring.
 func (k *keyring) Use(c port.Credentials) {
@@ -65,7 +66,7 @@ func (k *keyring) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.held == nil {
-		return aws.Credentials{}, fmt.Errorf("%w: %s: %w", errNoCredentials, k.why, port.Unavailable)
+		return aws.Credentials{}, &noCredentials{k.why}
 	}
 	if used, ok := ctx.Value(usedKey{}).(*uint64); ok {
 		*used = k.count

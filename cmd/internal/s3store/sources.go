@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"millrace/actors/port"
 	"millrace/core/settings"
@@ -39,13 +40,14 @@ func (k *keyring) Fetch(ctx context.Context) (port.Credentials, error) {
 	if k.cfg.AccessKeyID != "" {
 		return k.static(ctx)
 	}
-	loaded, err := config.LoadDefaultConfig(ctx, k.options()...)
+	tap := newTap()
+	loaded, err := config.LoadDefaultConfig(ctx, k.options(tap)...)
 	if err != nil {
-		return port.Credentials{}, k.failed(ctx, "", err)
+		return port.Credentials{}, k.failed(ctx, tap, err)
 	}
 	got, err := loaded.Credentials.Retrieve(ctx)
 	if err != nil {
-		return port.Credentials{}, k.failed(ctx, k.asked(), err)
+		return port.Credentials{}, k.failed(ctx, tap, err)
 	}
 	return port.Credentials{
 		Source: k.named(got), AccessKeyID: got.AccessKeyID, SecretKey: settings.Secret(got.SecretAccessKey),
@@ -67,20 +69,49 @@ func (k *keyring) static(ctx context.Context) (port.Credentials, error) {
 	return port.Credentials{Source: sourceStatic, AccessKeyID: got.AccessKeyID, SecretKey: settings.Secret(got.SecretAccessKey)}, nil
 }
 
-// options make the SDK ask once and not for long: when to ask again is core/renew's.
-func (k *keyring) options() []func(*config.LoadOptions) error {
+// tap is how the SDK's providers ask for credentials over HTTP. It keeps what came of the
+// last question, which they tell in words only.
+type tap struct {
+	http.RoundTripper
+	mu     sync.Mutex // a question that is given up goes on for a while
+	asked  string     // path of the last question; "" = there was none
+	status int        // 0: no answer
+}
+
+func newTap() *tap {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
-	client := &http.Client{
-		Timeout:   10 * time.Second,
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, Protocols: http1()},
+	return &tap{RoundTripper: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, Protocols: http1()}}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked, t.status = "/"+strings.TrimPrefix(req.URL.Path, "/"), 0
+	if err == nil {
+		t.status = resp.StatusCode
 	}
+	return resp, err
+}
+
+// last is what came of the last question.
+func (t *tap) last() (asked string, status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.asked, t.status
+}
+
+// options make the SDK ask once and not for long: when to ask again is core/renew's.
+func (k *keyring) options(tap *tap) []func(*config.LoadOptions) error {
+	client := &http.Client{Timeout: 10 * time.Second, Transport: tap}
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) {
 			o.Client = imds.New(imds.Options{HTTPClient: client, Retryer: aws.NopRetryer{}, EnableFallback: aws.FalseTernary, Endpoint: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), ClientEnableState: imdsState()})
 		}),
-		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.Retryer = aws.NopRetryer{} }),
+		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient, o.Retryer = client, aws.NopRetryer{} }),
 	}
 	if k.cfg.Region != "" {
 		options = append(options, config.WithRegion(k.cfg.Region))
@@ -122,36 +153,39 @@ func (k *keyring) profile() string {
 	return "default"
 }
 
-// asked is the source that the SDK went to when its files and the environment held none.
-func (k *keyring) asked() string {
+// tried is the source of which a path was asked last. A profile may ask services of its own,
+// for single sign-on or another role.
+func (k *keyring) tried(asked string) string {
 	switch {
-	case os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "":
+	case strings.HasPrefix(asked, "/latest/"):
+		return sourceInstance
+	case asked != "" && (os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != ""):
 		return sourceContainer
 	}
-	return ""
+	return "profile " + k.profile()
 }
 
 // failed gives err the shape the port demands.
-func (k *keyring) failed(ctx context.Context, source string, err error) error {
-	out := &port.CredentialsError{Source: source, Err: plain(err)}
-	status := 0
-	if resp, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && resp.Response != nil {
-		status = resp.HTTPStatusCode()
+func (k *keyring) failed(ctx context.Context, tap *tap, err error) error {
+	asked, status := tap.last()
+	out := &port.CredentialsError{Source: k.tried(asked), Err: plain(err)}
+	if status != 0 {
+		out.Err = fmt.Errorf("status %d: %w", status, out.Err)
 	}
 	_, noProfile := errors.AsType[config.SharedConfigProfileNotExistError](err)
-	_, network := errors.AsType[net.Error](err)
+	_, process := errors.AsType[*processcreds.ProviderError](err)
 	switch {
 	case ctx.Err() != nil:
 		out.Class = port.Timeout
 	case noProfile:
-		out.Source, out.Class = "profile "+k.profile(), port.NotFound
-	case errors.Is(err, fs.ErrPermission) || status == http.StatusUnauthorized || status == http.StatusForbidden:
-		out.Class = port.Denied
-	case status == http.StatusNotFound || imdsState() == imds.ClientDisabled && source == "":
 		out.Class = port.NotFound
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, errors.Is(err, fs.ErrPermission):
+		out.Class = port.Denied
+	case status == http.StatusNotFound, asked == "" && !process && imdsState() == imds.ClientDisabled:
+		out.Source, out.Class = "", port.NotFound
 		out.Err = fmt.Errorf("neither the environment nor profile %s nor a container nor the instance has credentials; "+
-			"docs/configuration.md lists where a node looks: %w", k.profile(), plain(err))
-	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError || network:
+			"docs/configuration.md says where a node looks: %w", k.profile(), out.Err)
+	case process, asked != "" && (status == 0 || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError):
 		out.Class = port.Unavailable
 	}
 	return out
