@@ -3,6 +3,8 @@ package s3store
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -65,6 +67,37 @@ func open(t *testing.T, cfg Config) *Store {
 	s.GeneralPool().Open()
 	s.Keyring().Use(port.Credentials{Source: sourceStatic, AccessKeyID: cfg.AccessKeyID, SecretKey: settings.Secret(cfg.SecretKey)})
 	return s
+}
+
+// Pages follow each other over more objects than one page has.
+func TestAListingOfThousands(t *testing.T) {
+	name := bucket(t)
+	s := open(t, configOf(name))
+	var want []string
+	for i := range 2500 { // an object is a file to this server
+		key := fmt.Sprintf("p/%d/%04d", i/1000, i)
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(real.Bucket(name), key)), 0o755))
+		must(t, os.WriteFile(filepath.Join(real.Bucket(name), key), []byte("x"), 0o600))
+		want = append(want, key)
+	}
+	for _, size := range []int{0, 1000, 999, 700} {
+		var got []string
+		for more, after, pages := true, "", 0; more; pages++ {
+			page, m, err := s.General().List(t.Context(), "p/", after, size)
+			must(t, err)
+			if pages > 4 || size > 0 && len(page) > size || m && len(page) == 0 {
+				t.Fatalf("page %d has %d objects, more: %v", pages, len(page), m)
+			}
+			for _, o := range page {
+				got = append(got, o.Key)
+				after = o.Key
+			}
+			more = m
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages of %d list %d objects", size, len(got))
+		}
+	}
 }
 
 func TestContract(t *testing.T) {
