@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -425,4 +426,21 @@ func TestProbeFailsWhereAWriteWould(t *testing.T) {
 	if err := put(t.Context(), s.General(), "p/a", []byte("x")); port.ClassOf(err) != port.Denied {
 		t.Errorf("a put into a bucket that is gone: %v", err)
 	}
+}
+
+// What has no connection yet ends with its pool, too.
+func TestAPoolThatIsClosedWhileItDials(t *testing.T) {
+	s := open(t, configOf("b"))
+	s.uploads.pool.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	result := make(chan error)
+	go func() { result <- put(t.Context(), s.Uploads(), "p/a", []byte("x")) }()
+	eventually(t, "it dials", func() bool { return s.UploadPool().Stats().InUse == 1 })
+	s.UploadPool().Close()
+	if err := <-result; port.ClassOf(err) != port.Unavailable || !errors.Is(err, errClosed) {
+		t.Errorf("got %v", err)
+	}
+	atRest(t, s.UploadPool())
 }
