@@ -163,8 +163,8 @@ func (b *bench) startWriter() {
 		switch msg := msg.(type) {
 		case segment.Seam:
 			b.seam(msg.Next)
-		case segment.SetRetention:
-			c.SetStatus(segment.Status{Retention: msg.Retention})
+		case segment.Status:
+			c.SetStatus(msg)
 		}
 	})
 	b.log = hooks.NewLog(hooks.LogSpec{Stream: streamID, Name: "s", Epoch: b.epoch, Writer: b.writer})

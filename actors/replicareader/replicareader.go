@@ -75,7 +75,6 @@ type taskKey struct {
 type (
 	tick     struct{}
 	seamTick struct{}
-	lookTick struct{}
 )
 
 // New returns the replica reader of one stream.
@@ -113,7 +112,9 @@ func (r *replicaReader) Init(c *actors.Context) error {
 	r.cfg.Registry.Subscribe(c, r.name("manifest_replica", ""))
 	r.cfg.Registry.Subscribe(c, r.name("governor", ""))
 	r.step(c, upload.Start{})
-	r.lookAtBounds(c)
+	if s, ok := r.cfg.Local.Writer.Status().(segment.Status); ok {
+		r.bound(c, upload.Bounds{MaxBytes: s.Retention.MaxBytes, MaxAge: s.Retention.MaxAge})
+	}
 	return nil
 }
 
@@ -132,8 +133,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.step(c, upload.Tick{})
 	case seamTick:
 		r.showSeam(c)
-	case lookTick:
-		r.lookAtBounds(c)
+	case upload.Bounds:
+		r.bound(c, msg)
 	case pace.Granted:
 		r.step(c, upload.Granted{Ref: msg.Ref})
 	case registry.Registered:
@@ -150,20 +151,12 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 	return r.ended
 }
 
-// lookEvery is how soon, at the latest, a change of the log's bounds is seen.
-const lookEvery = 10 * time.Second
-
-// lookAtBounds takes the stream's retention from what the log's writer publishes, which
-// is what it applies itself.
-func (r *replicaReader) lookAtBounds(c *actors.Context) {
-	if s, ok := r.cfg.Local.Writer.Status().(segment.Status); ok {
-		bounds := upload.Bounds{MaxBytes: s.Retention.MaxBytes, MaxAge: s.Retention.MaxAge}
-		if bounds != r.bounds {
-			r.bounds = bounds
-			r.step(c, upload.Retain{Bounds: bounds})
-		}
+// bound takes the stream's retention, which the log applies to itself.
+func (r *replicaReader) bound(c *actors.Context, bounds upload.Bounds) {
+	if bounds != r.bounds {
+		r.bounds = bounds
+		r.step(c, upload.Retain{Bounds: bounds})
 	}
-	c.After(lookEvery, lookTick{})
 }
 
 func (r *replicaReader) registered(c *actors.Context, msg registry.Registered) {
