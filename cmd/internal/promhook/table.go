@@ -1,10 +1,38 @@
 package promhook
 
+import (
+	"fmt"
+
+	"millrace/core/fetch"
+	"millrace/core/resolve"
+)
+
 var (
 	perCapture = []string{"capture"}
 	perStream  = []string{"stream"}
 	perTier    = []string{"tier"}
+	perClass   = []string{"class"}
+	perWhy     = []string{"why"}
 )
+
+// What the labels can say.
+var (
+	tiers   = map[string][]string{"tier": {"local", "remote"}}
+	healed  = map[string][]string{"healed": {"true", "false"}}
+	classes = map[string][]string{"class": names(fetch.Unavailable, fetch.Superseded)}
+	whys    = map[string][]string{"why": names(resolve.Retention, resolve.Gap)}
+)
+
+// names lists an enumeration from its first value to its last.
+func names[T interface {
+	~uint8
+	fmt.Stringer
+}](first, last T) (all []string) {
+	for v := first; v <= last; v++ {
+		all = append(all, v.String())
+	}
+	return all
+}
 
 // Metrics is the table of all metrics there are, in the order of the documentation.
 func Metrics() []Metric {
@@ -24,6 +52,13 @@ func Metrics() []Metric {
 		{Name: "manifest_edits_total", Type: Counter, Help: "Changes of lists of objects taken."},
 		{Name: "manifest_resyncs_total", Type: Counter, Help: "Times a whole list was asked for, because a change was missed."},
 		{Name: "manifest_rejected_total", Type: Counter, Help: "Changes and lists that were not taken: out of date, or faulty."},
+
+		{Name: "store_accessible", Type: Gauge, Help: "0 while the object store is known not to be usable: no such bucket, access denied, or the prefix is another cluster's. A failure that does not tell changes nothing. Alert on 0."},
+		{Name: "credentials_expiry_timestamp_seconds", Type: Gauge, Help: "When the credentials for the object store expire, in seconds since 1970; 0: there are none, +Inf: never. Alert when less than 2 minutes are left."},
+		{Name: "credentials_refreshes_total", Type: Counter, Help: "Credentials for the object store fetched and put in use."},
+		{Name: "credentials_refresh_failures_total", Type: Counter, Help: "Times none could be fetched, and they are asked for again."},
+		{Name: "pool_connections", Type: Gauge, Labels: []string{"pool", "state"}, Help: "Connections to the object store: state=\"max\" as many as there may be, \"open\", \"in_use\" of these; and \"waiting\", operations that wait for one. Reads have the pool general, whole objects on their way up the pool upload."},
+		{Name: "pool_waits_total", Type: Counter, Labels: []string{"pool"}, Help: "Operations that had to wait for a connection. A rising rate of the pool general slows readers."},
 
 		{Name: "governor_in_flight", Type: Gauge, Help: "Uploads that run now."},
 		{Name: "governor_in_flight_bytes", Type: Gauge, Help: "Bytes of the uploads that run now."},
@@ -63,12 +98,12 @@ func Metrics() []Metric {
 		{Name: "streams_untiered", Type: Gauge, Help: "Running logs that nobody uploads yet. Alert when it stays above 0."},
 		{Name: "reconciler_start_failures_total", Type: Counter, Help: "Times the uploading of a stream could not be started, and is tried again."},
 
-		{Name: "reader_local_damage_total", Type: Counter, Labels: []string{"healed"}, Help: "Damaged chunks that readers met on local disk; healed=\"true\" where the store had them. Alert on any: the disk is losing data."},
-		{Name: "reader_chunks_total", Type: Counter, Labels: perTier, Help: "Chunks read, from local disk or the store."},
-		{Name: "reader_bytes_total", Type: Counter, Labels: perTier, Help: "Bytes read, from local disk or the store."},
-		{Name: "reader_failures_total", Type: Counter, Labels: []string{"class"}, Help: "Times a reader could not go on at once and tries again."},
-		{Name: "reader_moves_total", Type: Counter, Labels: []string{"why"}, Help: "Times a reader was moved past records that are gone."},
-		{Name: "reader_moved_records_total", Type: Counter, Labels: []string{"why"}, Help: "Records that readers were moved past."},
+		{Name: "reader_local_damage_total", Type: Counter, Labels: []string{"healed"}, Values: healed, Help: "Damaged chunks that readers met on local disk; healed=\"true\" where the store had them. Alert on any: the disk is losing data."},
+		{Name: "reader_chunks_total", Type: Counter, Labels: perTier, Values: tiers, Help: "Chunks read, from local disk or the store."},
+		{Name: "reader_bytes_total", Type: Counter, Labels: perTier, Values: tiers, Help: "Bytes read, from local disk or the store."},
+		{Name: "reader_failures_total", Type: Counter, Labels: perClass, Values: classes, Help: "Times a reader could not go on at once and tries again."},
+		{Name: "reader_moves_total", Type: Counter, Labels: perWhy, Values: whys, Help: "Times a reader was moved past records that are gone."},
+		{Name: "reader_moved_records_total", Type: Counter, Labels: perWhy, Values: whys, Help: "Records that readers were moved past."},
 
 		{Name: "reaper_pending_keys", Type: Gauge, Help: "Objects that are to be deleted and are not yet."},
 		{Name: "reaper_objects_deleted_total", Type: Counter, Help: "Objects deleted."},
