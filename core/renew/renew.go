@@ -2,6 +2,7 @@ package renew
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"millrace/core/pos"
@@ -34,6 +35,9 @@ func (c *Config) complete() {
 	}
 }
 
+// never stands for the time of a fetch that is not planned.
+const never pos.Millis = math.MaxInt64
+
 // Machine holds what is known of the credentials in use.
 //
 // Invariants, which check verifies:
@@ -42,7 +46,8 @@ func (c *Config) complete() {
 //	   what is in use never expires and was not refused
 //	N2 what is in use has not expired
 //	N3 what is not in use has no source, key id or expiry
-//	N4 the next fetch is before the end of what is in use, or a failure or refusal set it
+//	N4 the next fetch is before the end of what is in use, of a life below Retry at most Retry
+//	   after it, unless a failure or refusal set it
 //	N5 the next fetch is never further away than a back-off or a life allows
 type Machine struct {
 	cfg      Config
@@ -50,7 +55,7 @@ type Machine struct {
 	now      pos.Millis
 	fetching bool
 	began    pos.Millis // the last fetch
-	due      pos.Millis // the next one; 0: none is planned
+	due      pos.Millis // the next one, or never
 	failures int        // in a row
 	why      string     // of the last failure; "" after a success
 
@@ -83,6 +88,22 @@ type Status struct {
 	Until       pos.Millis `json:"until_ms,omitempty"`   // when they are fetched again; 0: not planned, or under way
 }
 
+// String says in words what is in use.
+func (s Status) String() string {
+	text := s.State
+	if s.Source != "" {
+		ends := "never expires"
+		if s.Expires != 0 {
+			ends = "expires " + s.Expires.Time().Format(time.RFC3339)
+		}
+		text = fmt.Sprintf("%s, key %s, %s, %s", s.Source, s.AccessKeyID, ends, s.State)
+	}
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	return text
+}
+
 // The states.
 const (
 	StateValid    = "valid"
@@ -94,7 +115,7 @@ const (
 // New returns a machine without credentials.
 func New(cfg Config) *Machine {
 	cfg.complete()
-	return &Machine{cfg: cfg}
+	return &Machine{cfg: cfg, due: never}
 }
 
 // Step applies one input and appends to out what must now be done, in order.
@@ -129,7 +150,7 @@ func (m *Machine) clock(now pos.Millis) {
 	if m.refused && m.failures == 0 && !m.fetching && now.Sub(m.refusal) > m.cfg.MaxRetry {
 		m.refused = false
 	}
-	if m.failures > 0 || m.refused {
+	if m.due != never && (m.failures > 0 || m.refused || !m.held) {
 		m.due = min(m.due, now.Add(m.cfg.MaxRetry))
 	}
 }
@@ -146,7 +167,6 @@ func (m *Machine) fetched(in Fetched, out []Effect) []Effect {
 	m.fetching, m.failures, m.why = false, 0, ""
 	m.held, m.source, m.keyID, m.expires = true, in.Source, in.AccessKeyID, in.Expires
 	m.counts.Refreshes++
-	m.due = 0
 	if in.Expires != 0 {
 		m.due = m.renewal(in.Random)
 	}
@@ -206,10 +226,7 @@ func (m *Machine) rejected(out []Effect) []Effect {
 	if m.fetching {
 		return out
 	}
-	soon := max(m.now, m.began.Add(m.cfg.RejectedPause))
-	if m.due == 0 || soon < m.due {
-		m.due = soon
-	}
+	m.due = min(m.due, max(m.now, m.began.Add(m.cfg.RejectedPause)))
 	return out
 }
 
@@ -229,14 +246,11 @@ func (m *Machine) goOn(out []Effect) []Effect {
 			m.due = max(m.now, m.began.Add(m.cfg.Retry)) // of a life shorter than that
 		}
 	}
-	if !m.fetching && m.due != 0 && m.due <= m.now {
-		m.fetching, m.began, m.due = true, m.now, 0
+	if !m.fetching && m.due <= m.now {
+		m.fetching, m.began, m.due = true, m.now, never
 		out = append(out, Fetch{})
 	}
-	at := m.now.Add(m.cfg.LookEvery)
-	if m.due != 0 {
-		at = min(at, m.due)
-	}
+	at := min(m.now.Add(m.cfg.LookEvery), m.due)
 	if m.expires != 0 {
 		at = min(at, m.expires)
 	}
@@ -248,7 +262,10 @@ func (m *Machine) Counts() Counts { return m.counts }
 
 // Status returns the state for the operator.
 func (m *Machine) Status() Status {
-	s := Status{State: StateNone, Source: m.source, AccessKeyID: m.keyID, Expires: m.expires, Why: m.why, Until: m.due}
+	s := Status{State: StateNone, Source: m.source, AccessKeyID: m.keyID, Expires: m.expires, Why: m.why}
+	if m.due != never {
+		s.Until = m.due
+	}
 	switch {
 	case m.held && (m.failures > 0 || m.refused):
 		s.State = StateExpiring
@@ -267,10 +284,10 @@ func (m *Machine) check() error {
 	if !m.started {
 		return nil
 	}
-	if m.fetching && m.due != 0 {
+	if m.fetching && m.due != never {
 		return fmt.Errorf("N1: another fetch is planned while one is under way")
 	}
-	if !m.fetching && m.due == 0 && !(m.held && m.expires == 0) {
+	if !m.fetching && m.due == never && !(m.held && m.expires == 0) {
 		return fmt.Errorf("N1: no fetch is under way or planned: %+v", m.Status())
 	}
 	if m.held && m.expires != 0 && m.expires <= m.now {
@@ -279,10 +296,10 @@ func (m *Machine) check() error {
 	if !m.held && (m.source != "" || m.keyID != "" || m.expires != 0 || m.refused) {
 		return fmt.Errorf("N3: %+v of credentials that are not in use", m.Status())
 	}
-	if m.held && m.due != 0 && m.failures == 0 && !m.refused && m.expires-m.due < 0 && m.expires.Sub(m.now) > m.cfg.Retry {
+	if m.held && m.due != never && m.failures == 0 && !m.refused && m.due > m.expires.Add(m.cfg.Retry) {
 		return fmt.Errorf("N4: renewed at %s, after the end at %s", m.due, m.expires)
 	}
-	if m.due != 0 && (m.failures > 0 || !m.held) && m.due > m.now.Add(m.cfg.MaxRetry) {
+	if m.due != never && (m.failures > 0 || !m.held) && m.due > m.now.Add(m.cfg.MaxRetry) {
 		return fmt.Errorf("N5: the next fetch is %s away after %d failures", m.due.Sub(m.now), m.failures)
 	}
 	return nil
