@@ -45,7 +45,7 @@ func (r *rig) play(in Input, want ...Effect) {
 			r.wake = e.At
 		case Note:
 			r.notes = append(r.notes, e.Status.String())
-		default:
+		case Admit, Claim, Probe, Refuse:
 			got = append(got, e)
 		}
 	}
@@ -135,6 +135,7 @@ func first(a Answer) []Effect {
 		return []Effect{Admit{}}
 	case Foreign:
 		return []Effect{Refuse{}}
+	case Unsure, NoBucket, Denied:
 	}
 	return nil
 }

@@ -287,7 +287,7 @@ func (m *Machine) check() error {
 	if m.fetching && m.due != never {
 		return fmt.Errorf("N1: another fetch is planned while one is under way")
 	}
-	if !m.fetching && m.due == never && !(m.held && m.expires == 0) {
+	if !m.fetching && m.due == never && (!m.held || m.expires != 0) {
 		return fmt.Errorf("N1: no fetch is under way or planned: %+v", m.Status())
 	}
 	if m.held && m.expires != 0 && m.expires <= m.now {

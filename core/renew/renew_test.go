@@ -40,7 +40,7 @@ func (r *rig) play(in Input, want ...Effect) {
 	for _, e := range r.step(in) {
 		switch e.(type) {
 		case Wake, Note:
-		default:
+		case Drop, Fetch, Use:
 			got = append(got, e)
 		}
 	}
@@ -63,6 +63,7 @@ func (r *rig) step(in Input) []Effect {
 			r.wake = e.At
 		case Note:
 			r.notes = append(r.notes, e.Kind)
+		case Drop, Use:
 		}
 	}
 	return out
@@ -75,7 +76,7 @@ func (r *rig) until(last pos.Millis) (pos.Millis, Effect) {
 		for _, e := range r.step(Tick{Now: r.wake}) {
 			switch e.(type) {
 			case Wake, Note:
-			default:
+			case Drop, Fetch, Use:
 				return r.m.now, e
 			}
 		}
