@@ -223,6 +223,9 @@ func TestTheGateOutlivesTheMonitor(t *testing.T) {
 		b.start()
 		pass(time.Minute)
 		b.passes(passes)
+		if s := b.h.Status().(probe.Status); !s.Owned || s.State != probe.StateUnknown {
+			t.Errorf("a successor that can't ask shows %+v", s)
+		}
 		b.fault.Store(nil)
 		b.claimFor(theirs)
 		pass(5 * time.Minute)

@@ -16,6 +16,7 @@ import (
 	"millrace/actors/node"
 	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/resolve"
 	"millrace/core/settings"
 	"millrace/test/fake/fakekeyring"
 	"millrace/test/fake/fakepool"
@@ -171,6 +172,35 @@ func quietTree(t *testing.T, n *node.Node, but ...string) {
 	}
 }
 
+// readable demands all records of a stream, from the store's first to the local log's last.
+func (l *load) readable(t *testing.T, name string) {
+	t.Helper()
+	st, err := l.n.Stream(context.Background(), name)
+	if err != nil || st.RemoteFirst != 0 || st.LocalFirst == 0 {
+		t.Fatalf("%+v, %v: not both tiers are read", st, err)
+	}
+	r, err := l.n.Open(context.Background(), name, admin.ReadSpec{From: resolve.First()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	next := pos.Offset(0)
+	for {
+		b, err := r.Pull(context.Background())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || b.Moved != nil {
+			t.Errorf("reading %s: %+v, %v", name, b.Moved, err)
+			return
+		}
+		next += pos.Offset(len(b.Records))
+	}
+	if next != st.Next {
+		t.Errorf("%s of %s records of %s were read", next, st.Next, name)
+	}
+}
+
 func status(n *node.Node) admin.NodeStatus { return n.Status(context.Background()) }
 
 // TestCredentialsAreRenewedUnderLoad: they live two minutes, so that uploads are under way
@@ -253,7 +283,7 @@ func TestAnotherClusterTakesThePrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var puts, deletes int
 		w, n := calmWorld(t, func(w *world, s *settings.Settings, _ *node.Ports) {
-			s.Store.ProbeInterval, s.Tiering.RootGrace = 10*time.Second, 5*time.Second
+			s.Store.ProbeInterval, s.Tiering.RootGrace = 10*time.Second, time.Minute
 			var mu sync.Mutex
 			w.store.Fault = func(op, _ string) error {
 				mu.Lock()
@@ -268,7 +298,7 @@ func TestAnotherClusterTakesThePrefix(t *testing.T) {
 			}
 		})
 		l := newLoad(t, n)
-		l.run(t, time.Minute)
+		l.run(t, 3*time.Minute)
 		if puts == 0 || deletes == 0 {
 			t.Fatalf("%d puts, %d deletions: the test does not do what it is for", puts, deletes)
 		}
@@ -278,8 +308,12 @@ func TestAnotherClusterTakesThePrefix(t *testing.T) {
 			t.Fatal("the prefix is not marked")
 		}
 		w.store.Replace(marker, foreignMarker(t, settings.Default().Store.Prefix))
-		l.run(t, 15*time.Second)
-		puts, deletes = 0, 0
+		for range 15 {
+			if l.run(t, time.Second); status(n).Access != "yes" {
+				break
+			}
+		}
+		puts, deletes = 0, 0 // deletions are due all through the next minute
 		l.run(t, 5*time.Minute)
 		if puts != 0 || deletes != 0 {
 			t.Errorf("%d puts and %d deletions under another cluster's prefix", puts, deletes)
@@ -289,6 +323,7 @@ func TestAnotherClusterTakesThePrefix(t *testing.T) {
 			t.Errorf("shown is %q, ready %v: %q", s.Access, s.Ready, s.Reasons)
 		}
 		quietTree(t, n)
+		l.readable(t, "a")
 		w.store.Replace(marker, mine)
 		time.Sleep(10 * time.Second)
 		l.stored(t, 2*time.Minute)
