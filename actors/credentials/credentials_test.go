@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,9 +119,10 @@ func TestADayOfRenewals(t *testing.T) {
 // Nothing in the world fails the start, and the first answer counts.
 func TestASourceThatIsDownForLong(t *testing.T) {
 	inBubble(t, time.Hour, func(b *bench) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		b.ring.Fault = func() error {
-			if down {
+			if down.Load() {
 				return errors.New("no route to the source")
 			}
 			return nil
@@ -133,10 +135,10 @@ func TestASourceThatIsDownForLong(t *testing.T) {
 			t.Errorf("they expire at %v", at)
 		}
 		pass(time.Hour)
-		down = false
+		down.Store(false)
 		pass(time.Minute)
 		b.uses("key-1")
-		down = true
+		down.Store(true)
 		pass(54 * time.Minute)
 		if _, why := b.ring.InUse(); why != "" {
 			t.Fatal("dropped before their end: " + why)
