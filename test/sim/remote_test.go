@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,26 +282,23 @@ func foreignMarker(t *testing.T, prefix string) []byte {
 // the prefix is ours again, everything is caught up with.
 func TestAnotherClusterTakesThePrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var puts, deletes int
+		var puts, deletes atomic.Int64
 		w, n := calmWorld(t, func(w *world, s *settings.Settings, _ *node.Ports) {
 			s.Store.ProbeInterval, s.Tiering.RootGrace = 10*time.Second, time.Minute
-			var mu sync.Mutex
 			w.store.Fault = func(op, _ string) error {
-				mu.Lock()
-				defer mu.Unlock()
 				switch op {
 				case "put":
-					puts++
+					puts.Add(1)
 				case "delete":
-					deletes++
+					deletes.Add(1)
 				}
 				return nil
 			}
 		})
 		l := newLoad(t, n)
 		l.run(t, 3*time.Minute)
-		if puts == 0 || deletes == 0 {
-			t.Fatalf("%d puts, %d deletions: the test does not do what it is for", puts, deletes)
+		if puts.Load() == 0 || deletes.Load() == 0 {
+			t.Errorf("%d puts, %d deletions: the test does not do what it is for", puts.Load(), deletes.Load())
 		}
 		marker := port.ClusterKey(settings.Default().Store.Prefix)
 		mine, ok := w.store.Object(marker)
@@ -313,10 +311,11 @@ func TestAnotherClusterTakesThePrefix(t *testing.T) {
 				break
 			}
 		}
-		puts, deletes = 0, 0 // deletions are due all through the next minute
+		puts.Store(0) // deletions are due all through the next minute
+		deletes.Store(0)
 		l.run(t, 5*time.Minute)
-		if puts != 0 || deletes != 0 {
-			t.Errorf("%d puts and %d deletions under another cluster's prefix", puts, deletes)
+		if puts.Load() != 0 || deletes.Load() != 0 {
+			t.Errorf("%d puts and %d deletions under another cluster's prefix", puts.Load(), deletes.Load())
 		}
 		s := status(n)
 		if want := "no (owned by cluster 0000000000000bad)"; s.Access != want || s.Ready || !slices.ContainsFunc(s.Reasons, func(why string) bool { return strings.Contains(why, want) }) {
