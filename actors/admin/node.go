@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/renew"
 )
 
 // Node is what the HTTP surface asks of a node. All methods are safe from any
@@ -87,9 +89,16 @@ type NodeStatus struct {
 	DataDir  string    `json:"data_dir"`
 	DiskFree int64     `json:"disk_free"` // bytes; -1: not known
 	Store    string    `json:"store"`     // where the object store is
-	Tiering  string    `json:"tiering"`   // "enabled", "disabled by the operator", or why it is not running
-	Streams  int       `json:"streams"`
-	Captures int       `json:"captures"`
+	// Access says whether the object store can be used: "yes", "no (access denied)", "unknown
+	// since ...", and the like.
+	Access string `json:"store_access"`
+	// Credentials is what requests to the object store are signed with; nil: it takes none.
+	Credentials *renew.Status `json:"credentials,omitempty"`
+	// Pools are the connections to the object store; none for a directory.
+	Pools    []Pool `json:"pools,omitempty"`
+	Tiering  string `json:"tiering"` // "enabled", "disabled by the operator", or why it is not running
+	Streams  int    `json:"streams"`
+	Captures int    `json:"captures"`
 	// FragmentBytes is the size at which an object is cut.
 	FragmentBytes int64    `json:"fragment_bytes"`
 	Zombies       int      `json:"zombies"` // processes abandoned by a stop that still run code
@@ -97,6 +106,21 @@ type NodeStatus struct {
 	Reasons       []string `json:"reasons,omitempty"` // why it is not ready
 	// Parts is what the node's own processes publish, by name: governor, reaper, admin, ...
 	Parts map[string]any `json:"parts,omitempty"`
+}
+
+// Pool is one pool of connections to the object store.
+type Pool struct {
+	Name   string `json:"name"`             // upload or general
+	Closed string `json:"closed,omitempty"` // why nothing passes; empty: it is open
+	port.PoolStats
+}
+
+// String says in words how the pool is used.
+func (p Pool) String() string {
+	if p.Closed != "" {
+		return "closed: " + p.Closed
+	}
+	return fmt.Sprintf("%d of %d connections in use, %d open, %d waiting", p.InUse, p.Max, p.Open, p.Waiting)
 }
 
 // StreamStatus is one stream at one moment. Offsets named Next are exclusive; -1 stands

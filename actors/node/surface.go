@@ -60,6 +60,7 @@ func (n *Node) Ready() (bool, []string) {
 		}
 	}
 	if n.wish.enabled() {
+		reasons = append(reasons, n.storeReasons()...)
 		reasons = append(reasons, n.tieringReasons()...)
 	}
 	slices.Sort(reasons)
@@ -95,6 +96,7 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 		s.Streams = len(streams)
 	}
 	s.Ready, s.Reasons = n.Ready()
+	n.store(&s)
 	n.parts(n.root.Load(), s.Parts)
 	return s
 }

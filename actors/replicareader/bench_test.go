@@ -335,6 +335,9 @@ func (b *bench) start(change ...func(*Config)) *actors.Handle {
 	for _, c := range change {
 		c(&cfg)
 	}
+	if cfg.Uploads == nil {
+		cfg.Uploads = cfg.Store
+	}
 	h, err := b.sys.Start(context.Background(), actors.Spec{Path: "replica_reader", New: func() actors.Process { return New(cfg) }})
 	b.must(err)
 	return h

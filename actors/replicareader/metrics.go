@@ -56,12 +56,13 @@ func (r *replicaReader) publish(c *actors.Context) {
 	c.SetStatus(s)
 	stream := string(r.id)
 	for _, k := range counters {
-		if d := k.of(n) - k.of(r.counted); d > 0 {
+		// The first time all begin, with 0; later only what moved costs a call.
+		if d := k.of(n) - k.of(r.counted); d > 0 || !r.published {
 			r.cfg.Metrics.Count(k.name, d, "stream", stream)
 		}
 	}
 	for _, k := range gauges {
 		r.cfg.Metrics.Gauge(k.name, k.of(s), "stream", stream)
 	}
-	r.counted = n
+	r.counted, r.published = n, true
 }

@@ -27,6 +27,7 @@ type Config struct {
 	Registry  *registry.Registry
 	Disk      port.Disk
 	Store     port.ObjectStore
+	Uploads   port.ObjectStore // the same objects, by the way that whole fragments take
 	Metadata  port.Metadata
 	Manifests port.Manifests
 	Metrics   port.Metrics
@@ -61,8 +62,10 @@ type replicaReader struct {
 	seam    seam
 	cached  manifest.Row // what the node knew before this process said that it may be old
 	counted upload.Counts
-	bounds  upload.Bounds // what the machine was told
-	ended   *actors.Reason
+	// published: the counters have begun
+	published bool
+	bounds    upload.Bounds // what the machine was told
+	ended     *actors.Reason
 }
 
 // taskKey tells the tasks apart that can run at the same time.

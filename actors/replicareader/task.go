@@ -122,7 +122,7 @@ func (r *replicaReader) swapPointer(ctx context.Context, e upload.SwapPointer) u
 func (r *replicaReader) upload(ctx context.Context, e upload.Upload) upload.Input {
 	b := newBody(ctx, r.cfg.Disk, string(r.id), e.Fragment)
 	crc := b.addTail(e.CRC)
-	err := errors.Join(r.cfg.Store.Put(ctx, e.Key, b, b.size, crc, false), b.Close())
+	err := errors.Join(r.cfg.Uploads.Put(ctx, e.Key, b, b.size, crc, false), b.Close())
 	return upload.Uploaded{Gen: e.Gen, Ref: e.Ref, Floor: r.cfg.Local.First(), Result: resultOf(err)}
 }
 

@@ -18,9 +18,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"millrace/actors/admin"
+	"millrace/actors/port"
 	"millrace/cmd/internal/httpadmin"
 	"millrace/core/pgout"
 	"millrace/core/pos"
+	"millrace/core/renew"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -51,7 +53,13 @@ func empty() admin.StreamStatus {
 func (fakeNode) Status(context.Context) admin.NodeStatus {
 	return admin.NodeStatus{
 		Node: "n1", Version: "v1.2.3", Cluster: "00000000000000aa", Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "directory /mnt/store", Tiering: "enabled",
+		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "s3 bucket", Access: "no (access denied)",
+		Credentials: &renew.Status{State: renew.StateExpiring, Source: "profile backup", AccessKeyID: "AKIA1", Expires: 1772366400000, Why: "the source refuses"},
+		Pools: []admin.Pool{
+			{Name: "upload", PoolStats: port.PoolStats{Max: 20, Open: 3, InUse: 2, Waiting: 1}},
+			{Name: "general", Closed: "the process general_pool does not run"},
+		},
+		Tiering: "enabled",
 		Streams: 2, Captures: 1, Zombies: 1, Reasons: []string{"capture shop: server refused"},
 		Parts: map[string]any{"governor": map[string]any{"queued": 3}},
 	}

@@ -44,9 +44,15 @@ func showNode(w io.Writer, n admin.NodeStatus) {
 		{"cluster", n.Cluster},
 		{"data", fmt.Sprintf("%s, %s free", n.DataDir, size(n.DiskFree))},
 		{"store", n.Store},
-		{"tiering", n.Tiering},
-		{"holds", count(n.Streams, "stream") + ", " + count(n.Captures, "capture")},
+		{"accessible", n.Access},
 	}
+	if n.Credentials != nil {
+		rows = append(rows, []string{"credentials", n.Credentials.String()})
+	}
+	for _, p := range n.Pools {
+		rows = append(rows, []string{p.Name + " pool", p.String()})
+	}
+	rows = append(rows, []string{"tiering", n.Tiering}, []string{"holds", count(n.Streams, "stream") + ", " + count(n.Captures, "capture")})
 	if n.Zombies > 0 {
 		rows = append(rows, []string{"zombies", count(n.Zombies, "process") + " abandoned and still running"})
 	}

@@ -66,6 +66,8 @@ type Store struct {
 	Kind   string // StoreDirectory
 	Path   string
 	Prefix string // of every key, without a slash at either end
+	// ProbeInterval is between two looks at the store while all is well.
+	ProbeInterval time.Duration
 }
 
 // Tiering is the way from local logs to the object store.

@@ -109,6 +109,11 @@ var storeFields = []Field{
 		Doc:  "First part of every object's key: letters, digits, `_`, `-`, `.` and inner slashes. A prefix belongs to one cluster; a node of another refuses to start on it.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.Prefix} },
 	},
+	{
+		Section: "store", Name: "probe_interval", Kind: Span, Min: int64(10 * time.Second), Max: day, Default: "5m",
+		Doc:  "How often the node looks whether the store can be used and the prefix is its own, while all is well. While it is not, or not known, it looks every 5 s.",
+		node: func(s *Settings) slot { return slot{span: &s.Store.ProbeInterval} },
+	},
 }
 
 var tieringFields = []Field{

@@ -36,6 +36,9 @@ type Metric struct {
 	Name   string // as the roles say it
 	Type   Type
 	Labels []string
+	// Values has the values of each label of which all are known beforehand. A counter whose
+	// labels all are, or that has none, is there from the start with 0.
+	Values map[string][]string
 	Help   string
 }
 
@@ -81,8 +84,30 @@ func newHook(metrics []Metric, misuse func(what string)) *Hook {
 			desc:   prometheus.NewDesc(m.FullName(), m.Help, m.Labels, nil),
 			series: map[string]*series{},
 		}
+		h.families[m.Name].begin()
 	}
 	return h
+}
+
+// begin makes the series of a counter that are known beforehand: one that appeared with
+// its first count would hide that count from whoever asks for the increase.
+func (f *family) begin() {
+	if f.Type != Counter {
+		return
+	}
+	all := [][]string{nil}
+	for _, label := range f.Labels {
+		var longer [][]string
+		for _, values := range all {
+			for _, v := range f.Values[label] {
+				longer = append(longer, append(slices.Clone(values), v))
+			}
+		}
+		all = longer
+	}
+	for _, values := range all {
+		f.at(values)
+	}
 }
 
 var _ port.Metrics = (*Hook)(nil)
@@ -139,6 +164,9 @@ func (f *family) values(labels []string) (values []string, wrong string) {
 			return nil, fmt.Sprintf("%s has no label %s", f.Name, labels[i])
 		}
 		values[at] = strings.ToValidUTF8(labels[i+1], "\ufffd")
+		if known := f.Values[labels[i]]; known != nil && !slices.Contains(known, values[at]) {
+			return nil, fmt.Sprintf("%s: the table does not know %s=%q", f.Name, labels[i], values[at])
+		}
 	}
 	return values, ""
 }

@@ -15,6 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"millrace/core/fetch"
+	"millrace/core/resolve"
 )
 
 var update = flag.Bool("update", false, "write the metrics of docs/operations.md anew from the table")
@@ -44,6 +47,23 @@ func TestEveryMetricIsWellFormed(t *testing.T) {
 		}
 		if m.Type == Gauge && strings.HasSuffix(m.Name, "_total") {
 			t.Errorf("%s is a gauge and is called a total", m.Name)
+		}
+	}
+}
+
+// What the table says that a label can say is all of it: an enumeration that grew must be
+// listed to its new end.
+func TestEnumerationsAreWhole(t *testing.T) {
+	for beyond, like := range map[string]string{(fetch.Superseded + 1).String(): "class ", (resolve.Gap + 1).String(): "reason "} {
+		if !strings.HasPrefix(beyond, like) {
+			t.Errorf("the table does not list %q", beyond)
+		}
+	}
+	for _, m := range Metrics() {
+		for label, values := range m.Values {
+			if !slices.Contains(m.Labels, label) || len(values) < 2 {
+				t.Errorf("%s: label %s can say %q", m.Name, label, values)
+			}
 		}
 	}
 }
