@@ -9,6 +9,8 @@ import (
 	"millrace/actors"
 	"millrace/actors/port"
 	"millrace/core/manifest"
+	"millrace/core/pos"
+	"millrace/core/upload"
 )
 
 // Item 28: stopped during a persist.
@@ -51,6 +53,52 @@ func TestItem28AStopEndsThePersist(t *testing.T) {
 			t.Fatalf("status %+v", s)
 		}
 	})
+}
+
+// stubborn is a metadata store whose swaps take their time and don't heed their context,
+// as an embedded one's.
+type stubborn struct {
+	port.Metadata
+	slow *atomic.Bool
+}
+
+func (s stubborn) SwapPointer(_ context.Context, id pos.StreamID, expected pos.Revision, next port.Pointer) error {
+	if s.slow.Load() {
+		<-time.After(2 * time.Second)
+	}
+	return s.Metadata.SwapPointer(context.Background(), id, expected, next)
+}
+
+// What was given up in the middle of a persist is waited for as well: nothing of it moves
+// the pointer after the end.
+func TestItem28TheEndWaitsForAPersistThatIsNotToBeStopped(t *testing.T) {
+	for what, end := range map[string]func(h *actors.Handle){
+		"stopped":  func(h *actors.Handle) { h.Stop(actors.Reason{Kind: actors.Shutdown}) },
+		"given up": func(h *actors.Handle) { h.Send(upload.StreamGone{}) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				slow := &atomic.Bool{}
+				h := b.start(func(c *Config) { c.Metadata = stubborn{b.meta, slow} })
+				b.grow(4)
+				b.until(40)
+				slow.Store(true)
+				b.grow(10)
+				for b.status(h).Pipeline.EditsInPersist == 0 {
+					b.pass(10 * time.Millisecond)
+				}
+				b.pass(time.Second)
+				end(h)
+				<-h.Done()
+				at, err := b.meta.Pointer(context.Background(), streamID)
+				b.must(err)
+				b.pass(time.Minute)
+				if later, err := b.meta.Pointer(context.Background(), streamID); err != nil || later != at {
+					t.Fatalf("the pointer moved from %+v to %+v after the end: %v", at, later, err)
+				}
+			})
+		})
+	}
 }
 
 func TestACrashMidWayLosesNothing(t *testing.T) {

@@ -193,6 +193,9 @@ func TestItem14DeadlineAndNewGovernor(t *testing.T) {
 		t.Fatalf("applied up to %s", r.m.now.Next)
 	}
 	r.do(GovernorUp{r.stamp()})
+	if got := one[Withdraw](r).Refs; len(got) != 1 || got[0] != again {
+		t.Fatalf("withdrawn %v, want what the new one may have heard of", got)
+	}
 	third := one[Submit](r).Ref
 	r.do(Granted{Stamp: r.stamp(), Ref: again}) // by the former governor
 	one[Release](r)
