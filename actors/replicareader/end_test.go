@@ -144,6 +144,35 @@ func TestItem26And27AWriterEndsAHundredTimes(t *testing.T) {
 	})
 }
 
+// Item 6: the stream grows faster than it can be uploaded, and local retention takes it
+// away all the time. What the store has stays readable throughout, and more comes to it.
+func TestItem06ASteadyOverloadKeepsTheHistory(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(string, string) time.Duration { return 550 * time.Millisecond }
+		b.start()
+		b.grow(10)
+		b.until(100)
+		last, rises := b.stored().Next, 0
+		for range 200 {
+			b.grow(10)
+			b.pass(500 * time.Millisecond)
+			if n := len(b.segments); n > 4 {
+				b.trim(b.segments[n-4])
+			}
+			root := b.stored()
+			if root.First != 0 || root.Next < last || len(root.Entries) < 5 {
+				t.Fatalf("the store has [%s, %s) in %d fragments after %s", root.First, root.Next, len(root.Entries), last)
+			}
+			if root.Next > last {
+				last, rises = root.Next, rises+1
+			}
+		}
+		if root := b.verify(); rises < 10 || len(root.Gaps()) == 0 {
+			t.Fatalf("the seam rose %d times, with %d gaps", rises, len(root.Gaps()))
+		}
+	})
+}
+
 func TestALongOutageMakesAGapAndTheHistoryStays(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		var down atomic.Bool
