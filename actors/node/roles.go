@@ -29,6 +29,10 @@ import (
 // readerMemory bounds what all readers of the node together hold of remote data.
 const readerMemory = 64 << 20
 
+// uploadsAtOnce bounds the uploads of the node that run at once: as many as there are
+// connections for them, and few enough files.
+const uploadsAtOnce = 20
+
 func (n *Node) logger(role string) zerolog.Logger {
 	return n.log.With().Str("role", role).Logger()
 }
@@ -112,6 +116,7 @@ func (n *Node) newReaper(any) actors.Process {
 func (n *Node) newGovernor(any) actors.Process {
 	return governor.New(governor.Config{
 		Node: n.node(), Registry: n.registry, Metrics: n.ports.Metrics, MaxBytesPerSecond: n.cfg.Tiering.MaxBytesPerSecond,
+		MaxInFlight: uploadsAtOnce,
 	})
 }
 

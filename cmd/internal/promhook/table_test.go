@@ -84,6 +84,9 @@ type use struct {
 	labels []string
 }
 
+// publishes is which type of metric a method of the ports is for.
+var publishes = map[string]Type{"Count": Counter, "Gauge": Gauge, "Observe": Histogram}
+
 // What the sources publish is what the table declares, in both directions.
 func TestTheSourcesUseTheTable(t *testing.T) {
 	declared := map[string]Metric{}
@@ -100,7 +103,7 @@ func TestTheSourcesUseTheTable(t *testing.T) {
 				t.Errorf("%s: the name of a metric and of its labels must be literals", u.at)
 			case !ok:
 				t.Errorf("%s: %s is not in the table of promhook", u.at, u.name)
-			case (u.method == "Count") != (m.Type == Counter):
+			case publishes[u.method] != m.Type:
 				t.Errorf("%s: %s is a %s", u.at, u.name, m.Type)
 			case !slices.Equal(slices.Sorted(slices.Values(u.labels)), slices.Sorted(slices.Values(m.Labels))):
 				t.Errorf("%s: %s has labels %v, the table says %v", u.at, u.name, u.labels, m.Labels)
@@ -282,7 +285,10 @@ func asUse(n ast.Node) (u use, name ast.Expr, ok bool) {
 		return use{}, nil, false
 	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || sel.Sel.Name != "Count" && sel.Sel.Name != "Gauge" || isPackage(sel.X) {
+	if !ok || isPackage(sel.X) {
+		return use{}, nil, false
+	}
+	if _, ok := publishes[sel.Sel.Name]; !ok {
 		return use{}, nil, false
 	}
 	u = use{method: sel.Sel.Name}
