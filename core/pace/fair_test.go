@@ -66,7 +66,7 @@ func (c *crowd) take(out []Effect) (wake pos.Millis) {
 			c.bytes[s] += c.sizes[e.Owner][e.Ref]
 			c.total += c.sizes[e.Owner][e.Ref]
 			c.longest = max(c.longest, c.now-c.askedAt[e.Owner][e.Ref])
-			out = append(out, c.m.Step(End{Now: c.now, Done: Done{e.Owner, e.Ref}}, nil)...)
+			out = append(out, c.m.Step(End{Now: c.now, Done: Done(e)}, nil)...)
 			out = append(out, c.ask(s)...)
 		}
 	}

@@ -1,5 +1,7 @@
 package promhook
 
+import "slices"
+
 var (
 	perCapture = []string{"capture"}
 	perStream  = []string{"stream"}
@@ -7,7 +9,9 @@ var (
 )
 
 // Metrics is the table of all metrics there are, in the order of the documentation.
-func Metrics() []Metric {
+func Metrics() []Metric { return slices.Concat(nodeMetrics(), uploadMetrics(), storeMetrics()) }
+
+func nodeMetrics() []Metric {
 	return []Metric{
 		{Name: "build_info", Type: Gauge, Labels: []string{"version"}, Help: "Always 1; the label is the version that runs."},
 		{Name: "supervisor_events", Type: Counter, Labels: []string{"kind", "child"}, Help: "What supervisors did: children started, restarted, failed, given up. Alert on kind=\"max_intensity\" and on a rising rate of kind=\"restarted\"."},
@@ -33,7 +37,12 @@ func Metrics() []Metric {
 		{Name: "governor_granted_total", Type: Counter, Help: "Uploads whose turn came."},
 		{Name: "governor_oversized_total", Type: Counter, Help: "Uploads larger than the burst, a fifth of a second's allowance, which were let through in debt."},
 		{Name: "governor_dropped_total", Type: Counter, Help: "Uploads whose stream went away while they waited."},
+	}
+}
 
+// uploadMetrics are those of one stream's way into the store.
+func uploadMetrics() []Metric {
+	return []Metric{
 		{Name: "transfers_in_flight", Type: Gauge, Labels: perStream, Help: "Uploads of this stream that run now."},
 		{Name: "transfers_waiting", Type: Gauge, Labels: perStream, Help: "Uploads of this stream that wait for their turn."},
 		{Name: "bytes_in_assembly", Type: Gauge, Labels: perStream, Help: "Bytes committed that are not yet cut into an object."},
@@ -66,7 +75,12 @@ func Metrics() []Metric {
 		{Name: "gaps_total", Type: Counter, Labels: perStream, Help: "Gaps: records trimmed from local disk before they were uploaded. Alert on any."},
 		{Name: "gap_records_total", Type: Counter, Labels: perStream, Help: "Records lost in gaps."},
 		{Name: "divergences_total", Type: Counter, Labels: perStream, Help: "Times the local log and the store held different records at one offset, and the store was cut back."},
+	}
+}
 
+// storeMetrics are those of reading, and of the object store.
+func storeMetrics() []Metric {
+	return []Metric{
 		{Name: "streams_untiered", Type: Gauge, Help: "Running logs that nobody uploads yet. Alert when it stays above 0."},
 		{Name: "reconciler_start_failures_total", Type: Counter, Help: "Times the uploading of a stream could not be started, and is tried again."},
 
