@@ -106,10 +106,10 @@ func showStream(w io.Writer, s admin.StreamStatus) {
 		{"gaps", strconv.Itoa(s.Gaps)},
 		{"not stored", missing},
 	})
-	section(w, "local log", s.Local)
 	if s.Upload != nil {
 		showUpload(w, s)
 	}
+	section(w, "local log", s.Local)
 	section(w, "capture", s.Capture)
 }
 

@@ -114,3 +114,35 @@ func readOver(t *testing.T, n *node.Node, a, b, end pos.Offset) {
 		t.Errorf("read up to %s of %s with %d moves", next, end, moves)
 	}
 }
+
+// TestCutReachesTheStoreAtOnce: what was published just now is durable seconds after a cut,
+// long before its age would have cut it, and who waits for that is answered.
+func TestCutReachesTheStoreAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := calmWorld(t, func(_ *world, s *settings.Settings, _ *node.Ports) { s.Tiering.FragmentMaxAge = time.Hour })
+		defer stopNode(t, n)
+		ctx := context.Background()
+		st, err := n.CreateStream(ctx, "shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		publish(t, n, pos.StreamID(st.ID), "a", "b", "c")
+		if d, err := n.Durable(ctx, "shop", pos.NoOffset, time.Minute); err != nil || d.Durable || d.Asked != 3 || d.Next != 0 {
+			t.Errorf("before the cut %+v, %v", d, err)
+		}
+		cut, err := n.CutStream(ctx, "shop")
+		if err != nil || cut.First != 0 || cut.Next != 3 || cut.Chunks == 0 {
+			t.Fatalf("cut %+v, %v", cut, err)
+		}
+		began := time.Now()
+		d, err := n.Durable(ctx, "shop", cut.Next, time.Minute)
+		if took := time.Since(began); err != nil || !d.Durable || !d.Held || d.Next != 3 || took > 5*time.Second {
+			t.Errorf("after the cut %+v in %s, %v", d, took, err)
+		}
+		synctest.Wait() // the node's row follows the answer
+		if s, err := n.Stream(ctx, "shop"); err != nil || s.SeamNext != 3 || s.Upload.Status.Remote.PersistedNext != 3 {
+			t.Errorf("afterwards %+v, %v", s, err)
+		}
+	})
+}
