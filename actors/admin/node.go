@@ -42,6 +42,7 @@ type Node interface {
 	SetTiering(ctx context.Context, enabled bool) (Tiering, error)
 	// SetRetention changes a stream's bounds, for good and in the running log.
 	SetRetention(ctx context.Context, stream string, change Retention) (RetentionStatus, error)
+	Uploads
 	// Gaps lists the declared gaps of a stream's stored part, the oldest first.
 	Gaps(id pos.StreamID) []Gap
 }
@@ -155,6 +156,8 @@ type StreamStatus struct {
 	Local   any `json:"local,omitempty"`
 	Tiering any `json:"tiering,omitempty"`
 	Capture any `json:"capture,omitempty"`
+	// Upload is what the replica reader answers; only Stream asks it.
+	Upload *UploadReport `json:"upload,omitempty"`
 	// Feed is the name of the capture that writes this stream; empty: none is configured.
 	Feed string `json:"feed,omitempty"`
 }

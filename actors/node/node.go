@@ -34,6 +34,8 @@ type Ports struct {
 	State    port.NodeState
 	Postgres func(settings.Capture) port.Postgres // of the capture's database
 	Metrics  port.Metrics
+	// Durations is where histograms go; nil: nowhere.
+	Durations port.Durations
 	// Serve makes the operator's HTTP surface of a node.
 	Serve func(admin.Node) admin.Server
 }
@@ -93,6 +95,8 @@ func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About,
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata store: %w", err)
 	}
+	ports.Store = meter(ports.Store, ports.Metrics, ports.Durations)
+	ports.Uploads = meter(ports.Uploads, ports.Metrics, ports.Durations)
 	n := &Node{
 		cfg: cfg, ports: ports, about: about, log: log, started: time.Now(),
 		identity: identity, cluster: cluster,

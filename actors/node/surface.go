@@ -137,7 +137,9 @@ func (n *Node) Stream(ctx context.Context, name string) (admin.StreamStatus, err
 	if err != nil {
 		return admin.StreamStatus{}, err
 	}
-	return n.stream(row), nil
+	s := n.stream(row)
+	s.Upload = n.uploadReport(ctx, row)
+	return s, nil
 }
 
 func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {

@@ -57,11 +57,13 @@ type replicaReader struct {
 	timer   *actors.Timer
 	tasks   map[taskKey]running
 	started uint64 // tasks
-	waiters map[upload.WaiterID]*actors.Request
-	asked   upload.WaiterID // the last
-	seam    seam
-	cached  manifest.Row // what the node knew before this process said that it may be old
-	counted upload.Counts
+	// persists are the tasks of persists that were cancelled, and may not have ended yet.
+	persists []*actors.Task
+	waiters  map[upload.WaiterID]*actors.Request // who waits for an upload.Durable or CutAnswer
+	asked    upload.WaiterID                     // the last
+	seam     seam
+	cached   manifest.Row // what the node knew before this process said that it may be old
+	counted  upload.Counts
 	// published: the counters have begun
 	published bool
 	bounds    upload.Bounds // what the machine was told
@@ -172,24 +174,37 @@ func (r *replicaReader) registered(c *actors.Context, msg registry.Registered) {
 }
 
 func (r *replicaReader) asks(c *actors.Context, req *actors.Request) {
-	wait, ok := req.Body.(upload.AwaitDurable)
-	if !ok {
+	switch ask := req.Body.(type) {
+	case upload.AwaitDurable:
+		in := upload.Await{ID: r.keep(req), Next: ask.Next}
+		if ask.For > 0 {
+			in.Until = r.now().Add(ask.For)
+		}
+		r.step(c, in)
+	case upload.CutNow:
+		r.step(c, upload.ForceCut{ID: r.keep(req), Upto: r.cfg.Local.Committed(), Until: r.now().Add(ask.For)})
+	case upload.Describe:
+		req.Reply(r.machine.Status())
+	default:
 		req.Fail(fmt.Errorf("replica reader of %s: %T is no question it answers", r.id, req.Body))
-		return
 	}
+}
+
+// keep remembers a question that the machine answers.
+func (r *replicaReader) keep(req *actors.Request) upload.WaiterID {
 	r.asked++
 	r.waiters[r.asked] = req
-	r.step(c, upload.Await{ID: r.asked, Next: wait.Next})
+	return r.asked
 }
 
 // Terminate waits for the end of a persist, whose context is cancelled: a pointer that
 // moved after this process ended would be a conflict for its successor.
 func (r *replicaReader) Terminate(*actors.Context, actors.Reason) {
-	for _, kind := range []string{taskPutRoot, taskSwap} {
-		if t, ok := r.tasks[taskKey{kind: kind}]; ok {
-			t.task.Cancel()
-			<-t.task.Done()
-		}
+	for key := range r.tasks {
+		r.endTask(key)
+	}
+	for _, t := range r.persists {
+		<-t.Done()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"millrace/actors"
@@ -67,9 +68,23 @@ func (r *replicaReader) taskEnded(c *actors.Context, msg taskEnded) {
 
 // endTask cancels a task and forgets it; what it returns is of no interest.
 func (r *replicaReader) endTask(key taskKey) {
-	if t, ok := r.tasks[key]; ok {
-		t.task.Cancel()
-		delete(r.tasks, key)
+	t, ok := r.tasks[key]
+	if !ok {
+		return
+	}
+	t.task.Cancel()
+	delete(r.tasks, key)
+	if key.kind == taskPutRoot || key.kind == taskSwap {
+		r.persists = append(slices.DeleteFunc(r.persists, ended), t.task)
+	}
+}
+
+func ended(t *actors.Task) bool {
+	select {
+	case <-t.Done():
+		return true
+	default:
+		return false
 	}
 }
 

@@ -40,6 +40,7 @@ func shop() admin.StreamStatus {
 		RemoteState: admin.RemoteKnown, RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
 		Local:   map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
 		Tiering: map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
+		Upload:  uploads(),
 	}
 }
 
@@ -47,6 +48,7 @@ func empty() admin.StreamStatus {
 	return admin.StreamStatus{
 		ID: "__büro_1", Name: "büro", State: "waiting", Why: "disk full", First: -1, Next: 40, LocalFirst: 20, RemoteFirst: -1, SeamNext: -1,
 		RemoteState: admin.RemoteUnknown, RemoteWhy: "waiting: the manifest is not in the object store",
+		Upload: &admin.UploadReport{Node: "n1", Store: admin.StoreStatus{Where: "directory /mnt/store", Accessible: "unknown"}, Error: admin.ReaderTimeout, Why: "the replica reader did not answer within 5s"},
 	}
 }
 
@@ -170,6 +172,9 @@ func TestTranscript(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"}, {"status", "--json"}, {"status", "shop"}, {"status", "büro"}, {"status", "none"}, {"status", "a/b?c"}, {"status", "a", "b"},
 		{"status", "shop", "--json"},
+		{"stream", "cut", "shop"}, {"stream", "cut", "shop", "--wait"}, {"stream", "cut", "shop", "--wait", "--json"}, {"stream", "cut", "lost", "--wait"},
+		{"stream", "cut", "slow", "--wait", "--timeout", "1ms"}, {"stream", "cut", "büro"}, {"stream", "cut", "none"}, {"stream", "cut"},
+		{"stream", "cut", "shop", "--timeout", "soon"},
 		{"streams"}, {"streams", "extra"},
 		{"stream", "create", "new", "--arg", "k=7"}, {"stream", "create", "shop"}, {"stream", "create"}, {"stream", "create", "x", "--arg", "k"},
 		{"stream", "create", "new", "--json"},

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,7 @@ func newStatusCommand(g *globals) *cobra.Command {
 		Args:  operands(0, "STREAM"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if len(names) == 1 {
-				return ask(g, http.MethodGet, streamPath(names[0]), nil, showStream)
+				return streamStatus(g, names[0])
 			}
 			if err := ask(g, http.MethodGet, "/status", nil, showNode); err != nil || g.json {
 				return err
@@ -65,6 +67,26 @@ func showNode(w io.Writer, n admin.NodeStatus) {
 	}
 }
 
+// streamStatus shows one stream. It fails if the stream's replica reader does not answer,
+// after all that is known without it.
+func streamStatus(g *globals, name string) error {
+	c, err := newClient(context.Background(), g)
+	if err != nil {
+		return err
+	}
+	var s admin.StreamStatus
+	raw, err := c.call(http.MethodGet, streamPath(name), nil, &s)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	showStream(&b, s)
+	if err := g.say(raw, b.String()); err != nil || s.Upload == nil || s.Upload.Error == "" {
+		return err
+	}
+	return &failure{what: s.Upload.Why, hint: "millrace registry " + name + " shows the process, millrace events what became of it"}
+}
+
 func showStream(w io.Writer, s admin.StreamStatus) {
 	state := fmt.Sprintf("%s, epoch %s", s.State, s.Epoch)
 	if s.Why != "" {
@@ -90,8 +112,10 @@ func showStream(w io.Writer, s admin.StreamStatus) {
 		{"gaps", strconv.Itoa(s.Gaps)},
 		{"not stored", missing},
 	})
+	if s.Upload != nil {
+		showUpload(w, s)
+	}
 	section(w, "local log", s.Local)
-	section(w, "tiering", s.Tiering)
 	section(w, "capture", s.Capture)
 }
 

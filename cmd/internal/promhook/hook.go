@@ -21,14 +21,19 @@ type Type uint8
 const (
 	Counter Type = iota // only up
 	Gauge               // anywhere
+	Histogram
 )
 
 // String names the type as Prometheus does.
 func (t Type) String() string {
-	if t == Counter {
+	switch t {
+	case Counter:
 		return "counter"
+	case Histogram:
+		return "histogram"
+	default:
+		return "gauge"
 	}
-	return "gauge"
 }
 
 // Metric is one row of the table.
@@ -66,6 +71,9 @@ type family struct {
 type series struct {
 	labels []string // values, in the order of Metric.Labels
 	value  float64
+	// buckets are how many values a histogram has up to each bound and above the one
+	// before, then those above all; value is their sum.
+	buckets []uint64
 }
 
 // New makes a hook for the metrics of the table. misuse is told of every call that does
@@ -207,8 +215,8 @@ func (f *family) forget(labels []string) {
 			continue
 		}
 		delete(f.series, key)
-		if f.Type == Counter {
-			f.at(without(s.labels, want)).value += s.value
+		if f.Type != Gauge {
+			f.at(without(s.labels, want)).add(s)
 		}
 	}
 }
@@ -257,6 +265,10 @@ func (h *Hook) snapshot() (out []prometheus.Metric) {
 			kind = prometheus.CounterValue
 		}
 		for _, s := range f.series {
+			if f.Type == Histogram {
+				out = append(out, s.histogram(f.desc))
+				continue
+			}
 			out = append(out, prometheus.MustNewConstMetric(f.desc, kind, s.value, s.labels...))
 		}
 	}

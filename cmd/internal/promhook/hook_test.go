@@ -79,6 +79,29 @@ func TestCountersAddAndGaugesAreSet(t *testing.T) {
 	}
 }
 
+// A histogram's buckets are cumulative, and a value on a bound is below it.
+func TestHistograms(t *testing.T) {
+	h, complaints := with(t, Metric{Name: "took_seconds", Type: Histogram, Labels: []string{"stream"}, Help: "Took."})
+	for _, v := range []float64{0.001, 0.01, 0.02, 60, 61} {
+		h.Observe("took_seconds", v, "stream", "a")
+	}
+	h.Observe("took_seconds", 0.3, "stream", "b")
+	h.Forget("stream", "a")
+	h.Observe("took_seconds", 1000, "stream", "")
+	h.Count("took_seconds", 1, "stream", "a")
+	var want []string
+	for i, bound := range []string{"0.01", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "+Inf"} {
+		a, b := []int{2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 6}[i], []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}[i]
+		want = append(want, fmt.Sprintf(`millrace_took_seconds_bucket{stream="",le="%s"} %d`, bound, a), fmt.Sprintf(`millrace_took_seconds_bucket{stream="b",le="%s"} %d`, bound, b))
+	}
+	want = append(want, `millrace_took_seconds_count{stream=""} 6`, `millrace_took_seconds_count{stream="b"} 1`, `millrace_took_seconds_sum{stream=""} 1121.031`, `millrace_took_seconds_sum{stream="b"} 0.3`)
+	slices.Sort(want)
+	same(t, scrape(t, h), want...)
+	if len(complaints.what) != 1 {
+		t.Errorf("complained %q", complaints.what)
+	}
+}
+
 func TestWhatIsNotInTheTableIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		call func(h *Hook)
@@ -172,10 +195,13 @@ func TestTheRealTableScrapes(t *testing.T) {
 		for _, l := range m.Labels {
 			labels = append(labels, l, append(m.Values[l], "x")[0])
 		}
-		if m.Type == Counter {
+		switch m.Type {
+		case Counter:
 			h.Count(m.Name, 1, labels...)
-		} else {
+		case Gauge:
 			h.Gauge(m.Name, 1, labels...)
+		case Histogram:
+			h.Observe(m.Name, 1, labels...)
 		}
 	}
 	lines := scrape(t, h)
@@ -183,6 +209,9 @@ func TestTheRealTableScrapes(t *testing.T) {
 		if !slices.ContainsFunc(lines, func(l string) bool {
 			name, value, _ := strings.Cut(l, " ")
 			name, _, _ = strings.Cut(name, "{")
+			if m.Type == Histogram {
+				name = strings.TrimSuffix(name, "_count")
+			}
 			return name == m.FullName() && value != "0"
 		}) {
 			t.Errorf("%s is not there", m.FullName())
