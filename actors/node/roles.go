@@ -38,10 +38,6 @@ const (
 	poolGeneral = "general"
 )
 
-// uploadsAtOnce bounds the uploads of the node that run at once: as many as there are
-// connections for them, and few enough files.
-const uploadsAtOnce = 20
-
 func (n *Node) logger(role string) zerolog.Logger {
 	return n.log.With().Str("role", role).Logger()
 }
@@ -146,7 +142,7 @@ func (n *Node) newReaper(any) actors.Process {
 func (n *Node) newGovernor(any) actors.Process {
 	return governor.New(governor.Config{
 		Node: n.node(), Registry: n.registry, Metrics: n.ports.Metrics, MaxBytesPerSecond: n.cfg.Tiering.MaxBytesPerSecond,
-		MaxInFlight: uploadsAtOnce,
+		MaxInFlight: n.cfg.Store.S3.UploadConnections,
 	})
 }
 

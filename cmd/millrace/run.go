@@ -16,7 +16,6 @@ import (
 	"millrace/actors/port"
 	"millrace/cmd/internal/configfile"
 	"millrace/cmd/internal/datadir"
-	"millrace/cmd/internal/dirstore"
 	"millrace/cmd/internal/disk"
 	"millrace/cmd/internal/httpadmin"
 	"millrace/cmd/internal/logs"
@@ -66,7 +65,7 @@ func secrets(cfg settings.Settings) (all []settings.Secret) {
 	for _, c := range cfg.Captures {
 		all = append(all, c.URL)
 	}
-	return all
+	return append(all, cfg.Store.S3.SecretKey)
 }
 
 // serve runs the node on what is open.
@@ -76,7 +75,7 @@ func serve(cfg settings.Settings, w *world, log zerolog.Logger) error {
 	defer signal.Stop(signals)
 	starting, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	n, err := node.Start(starting, cfg, w.ports(cfg, log), node.About{Version: version(), Store: cfg.Store.Path}, log)
+	n, err := node.Start(starting, cfg, w.ports(cfg, log), node.About{Version: version(), Store: where(cfg.Store)}, log)
 	if err != nil {
 		return &failure{what: "the node did not start", err: err}
 	}
@@ -111,7 +110,7 @@ func serve(cfg settings.Settings, w *world, log zerolog.Logger) error {
 type world struct {
 	dir       *datadir.Dir
 	disk      *disk.Disk
-	store     *dirstore.Store
+	store     *objectStore
 	meta      *metadb.Store
 	state     *nodestate.State
 	databases map[string]*pgrepl.Database
@@ -137,11 +136,11 @@ func openWorld(cfg settings.Settings, log zerolog.Logger) (w *world, err error) 
 		return w, err
 	}
 	w.closers = append(w.closers, w.meta.Close)
-	if w.store, err = dirstore.Open(cfg.Store.Path); err != nil {
+	if w.store, err = openStore(cfg.Store); err != nil {
 		return w, err
 	}
-	w.closers = append(w.closers, w.store.Close)
-	if err = w.claim(cfg.Store.Prefix); err != nil {
+	w.closers = append(w.closers, w.store.close)
+	if err = w.claim(cfg.Store.Prefix, log); err != nil {
 		return w, err
 	}
 	for _, c := range cfg.Captures {
@@ -155,20 +154,20 @@ func openWorld(cfg settings.Settings, log zerolog.Logger) (w *world, err error) 
 }
 
 // claim makes sure that no other cluster's objects lie under our prefix.
-func (w *world) claim(prefix string) error {
+func (w *world) claim(prefix string, log zerolog.Logger) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopDeadline)
 	defer cancel()
 	cluster, err := w.meta.Cluster(ctx)
 	if err != nil {
 		return err
 	}
-	return port.Claim(ctx, w.store, prefix, cluster.ID)
+	return w.store.claim(prefix, cluster.ID, log)
 }
 
 func (w *world) ports(cfg settings.Settings, log zerolog.Logger) node.Ports {
 	metrics := promhook.New(version(), func(what string) { log.Error().Str("metric", what).Msg("a metric is used against its declaration") })
 	return node.Ports{
-		Disk: w.disk, Store: w.store, Uploads: w.store, Metadata: w.meta, State: w.state, Metrics: metrics, Durations: metrics,
+		Disk: w.disk, Store: w.store.general, Uploads: w.store.uploads, Remote: w.store.remote, Metadata: w.meta, State: w.state, Metrics: metrics, Durations: metrics,
 		Postgres: func(c settings.Capture) port.Postgres { return w.databases[c.Name] },
 		Serve: func(n admin.Node) admin.Server {
 			return httpadmin.New(httpadmin.Config{

@@ -59,11 +59,18 @@ func render() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| key | type | allowed | default | meaning |\n| --- | --- | --- | --- | --- |\n", title, s.Doc)
 		for _, f := range Fields() {
 			if f.Section == s.Name {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.Kind, strings.ReplaceAll(f.Bound(), "|", `\|`), defaultOf(f), f.Doc)
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.Kind, strings.ReplaceAll(f.Bound(), "|", `\|`), defaultOf(f), meaning(f))
 			}
 		}
 	}
 	return b.String()
+}
+
+func meaning(f Field) string {
+	if f.Of == "" {
+		return f.Doc
+	}
+	return fmt.Sprintf("With `kind = \"%s\"` only. %s", f.Of, f.Doc)
 }
 
 func defaultOf(f Field) string {
@@ -73,7 +80,7 @@ func defaultOf(f Field) string {
 	return "`" + f.Default + "`"
 }
 
-// sample is a file that sets every key of the node to its default.
+// sample is a file that sets every key of the node to its default, those of the S3 store apart.
 func sample() string {
 	var b strings.Builder
 	for _, s := range Sections() {
@@ -86,9 +93,12 @@ func sample() string {
 		}
 		fmt.Fprintf(&b, "[%s]\n", s.Name)
 		for _, f := range Fields() {
-			if f.Section == s.Name {
+			if f.Section == s.Name && f.Of != StoreS3 {
 				fmt.Fprintf(&b, "%s = %s\n", f.Name, literal(f))
 			}
+		}
+		if s.Name == "store" {
+			b.WriteString("\n# Or a bucket instead of a directory:\n# [store]\n# kind = \"s3\"\n# bucket = \"acme-millrace\"\n# region = \"eu-central-1\"\n")
 		}
 	}
 	return b.String()

@@ -36,6 +36,8 @@ type Field struct {
 	// data folder and the capture's name. Empty: none.
 	Default string
 	Doc     string
+	// Of is the store.kind that has the key: with another one it is refused. Empty: all.
+	Of string
 
 	check  func(text string) error // further rule of a Text; nil = none
 	node   func(*Settings) slot    // where the value goes, outside of captures

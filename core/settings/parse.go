@@ -44,7 +44,7 @@ func (fs Faults) Error() string {
 func Default() Settings {
 	var s Settings
 	for _, f := range Fields() {
-		if f.Section != SectionCapture {
+		if f.Section != SectionCapture && f.Default != "" {
 			f.node(&s).set(f.fallback(&s, ""))
 		}
 	}
@@ -69,6 +69,7 @@ func Parse(raw Raw) (Settings, error) {
 	for i, keys := range raw.Captures {
 		p.capture(i, keys)
 	}
+	p.store(raw.Sections["store"])
 	p.across()
 	if len(p.faults) > 0 {
 		return Settings{}, p.faults

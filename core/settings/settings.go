@@ -9,6 +9,11 @@ const (
 	SyncNever    = "never"    // committed means written; fsynced at rolls and for uploads only
 
 	StoreDirectory = "directory"
+	StoreS3        = "s3"
+
+	EncryptDefault = ""        // as the bucket is set
+	EncryptS3      = "AES256"  // with keys of the store
+	EncryptKMS     = "aws:kms" // with a key of the key management service
 
 	GapDeclare = "declare" // a gap stays in the history as a declared hole
 	GapDiscard = "discard" // a gap drops what the store held before it
@@ -21,7 +26,7 @@ const (
 )
 
 // Settings is everything a node is told from outside. Parse and Default make it;
-// it is not changed afterwards, except that a reader of files fills in Capture.URL.
+// it is not changed afterwards, except that a reader of files fills in the secrets.
 type Settings struct {
 	Node      Node
 	Log       Log
@@ -63,11 +68,34 @@ type Retention struct {
 
 // Store is the object store.
 type Store struct {
-	Kind   string // StoreDirectory
-	Path   string
-	Prefix string // of every key, without a slash at either end
-	// ProbeInterval is between two looks at the store while all is well.
-	ProbeInterval time.Duration
+	Kind          string        // StoreDirectory or StoreS3
+	Path          string        // of the directory store
+	Prefix        string        // of every key, without a slash at either end
+	ProbeInterval time.Duration // between two looks at a store that is well
+	S3            S3            // of the S3 store
+}
+
+// S3 is a bucket and the way to it.
+type S3 struct {
+	Bucket    string
+	Region    string // "" only with an Endpoint
+	Endpoint  string // URL; "" = AWS
+	PathStyle bool   // the bucket is in the path, not in the host's name
+
+	AccessKeyID   string // static keys; only with AllowStatic
+	SecretKey     Secret // filled in from SecretKeyFile or SecretKeyEnv by the reader of files
+	SecretKeyFile string
+	SecretKeyEnv  string
+	AllowStatic   bool
+	Profile       string // of the shared files
+
+	Encryption    string // EncryptDefault, EncryptS3 or EncryptKMS
+	KMSKeyID      string
+	ExpectedOwner string // account id
+	StorageClass  string
+
+	UploadConnections  int
+	GeneralConnections int
 }
 
 // Tiering is the way from local logs to the object store.

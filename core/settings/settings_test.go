@@ -24,6 +24,11 @@ func parseOne(f Field, given any) (Settings, error) {
 	} else {
 		raw.Sections[f.Section] = map[string]any{f.Name: given}
 	}
+	if f.Of == StoreS3 {
+		keys := map[string]any{"kind": StoreS3, "bucket": "acme", "region": "eu-central-1"}
+		keys[f.Name] = given
+		raw.Sections["store"] = keys
+	}
 	return Parse(raw)
 }
 

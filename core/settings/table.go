@@ -37,7 +37,7 @@ func Sections() []Section {
 
 // Fields returns the table: every key there is, in the order of the documentation.
 func Fields() []Field {
-	return slices.Concat(nodeFields, logFields, storeFields, tieringFields, surfaceFields, captureFields)
+	return slices.Concat(nodeFields, logFields, storeFields, s3Fields, tieringFields, surfaceFields, captureFields)
 }
 
 var nodeFields = []Field{
@@ -95,12 +95,12 @@ var logFields = []Field{
 
 var storeFields = []Field{
 	{
-		Section: "store", Name: "kind", Kind: Choice, Choices: []string{StoreDirectory}, Default: StoreDirectory,
-		Doc:  "`directory`: a folder, on this disk or on a mounted one.",
+		Section: "store", Name: "kind", Kind: Choice, Choices: []string{StoreDirectory, StoreS3}, Default: StoreDirectory,
+		Doc:  "`directory`: a folder, on this disk or on a mounted one. `s3`: a bucket of S3, or of a server that speaks its protocol.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.Kind} },
 	},
 	{
-		Section: "store", Name: "path", Kind: Text, Min: 1, Max: 4096, Default: "<data_dir>/store",
+		Section: "store", Name: "path", Kind: Text, Min: 1, Max: 4096, Default: "<data_dir>/store", Of: StoreDirectory,
 		Doc:  "Folder of the directory store. Put it on another disk than `node.data_dir` to survive the loss of one.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.Path} },
 	},

@@ -90,6 +90,9 @@ func (f Field) Bound() string {
 	case Text, Count, Size, Span:
 	}
 	low, high := f.bare(f.Min), f.bare(f.Max)
+	if f.Kind == Text && low == high {
+		return low + " bytes long"
+	}
 	if f.Kind == Text {
 		return low + " to " + high + " bytes long"
 	}

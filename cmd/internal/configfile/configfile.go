@@ -18,7 +18,7 @@ const maxFile = 1 << 20
 // decodes the file anew.
 const maxFaults = 20
 
-// Load reads the file at path, with the connection strings it refers to. An empty
+// Load reads the file at path, with the secrets it refers to. An empty
 // path stands for the embedded defaults. The error has one line for each fault,
 // "path:line:column: key: what is wrong".
 func Load(path string) (settings.Settings, error) {
@@ -29,7 +29,7 @@ func Load(path string) (settings.Settings, error) {
 	return secrets(s)
 }
 
-// Read is Load without the connection strings: what a command needs that only
+// Read is Load without the secrets: what a command needs that only
 // talks to a node, and may run where the node's secrets are out of reach.
 func Read(path string) (settings.Settings, error) {
 	if path == "" {
@@ -42,11 +42,11 @@ func Read(path string) (settings.Settings, error) {
 	return parse(path, text)
 }
 
-// secrets fills in each capture's connection string.
+// secrets fills in each capture's connection string, and the secret of the store's key.
 func secrets(s settings.Settings) (settings.Settings, error) {
 	var faults []error
 	for i, c := range s.Captures {
-		text, key, err := source(c)
+		text, key, err := secret("url", c.URLFile, c.URLEnv, "the connection string")
 		if err == nil && key != "" {
 			s, err = s.FillURL(i, text)
 		}
@@ -54,22 +54,29 @@ func secrets(s settings.Settings) (settings.Settings, error) {
 			faults = append(faults, fmt.Errorf("capture[%d].%s: %w", i, key, err))
 		}
 	}
+	text, key, err := secret("secret_key", s.Store.S3.SecretKeyFile, s.Store.S3.SecretKeyEnv, "the secret of store.access_key_id")
+	if err == nil && key != "" {
+		s, err = s.FillSecretKey(text)
+	}
+	if err != nil {
+		faults = append(faults, fmt.Errorf("store.%s: %w", key, err))
+	}
 	return s, errors.Join(faults...)
 }
 
-// source returns what the key that the capture uses refers to; key is "" if the
-// connection string stands in the configuration itself.
-func source(c settings.Capture) (text, key string, err error) {
+// secret returns what the file or the environment variable holds that stands for the key
+// name; key is the one that is set, "" if neither is.
+func secret(name, file, env, what string) (text, key string, err error) {
 	switch {
-	case c.URLFile != "":
-		b, err := readSmall(c.URLFile)
-		return string(b), "url_file", err
-	case c.URLEnv != "":
-		text, ok := os.LookupEnv(c.URLEnv)
+	case file != "":
+		b, err := readSmall(file)
+		return string(b), name + "_file", err
+	case env != "":
+		text, ok := os.LookupEnv(env)
 		if !ok {
-			return "", "url_env", fmt.Errorf("environment variable %s is not set: set it to the connection string", c.URLEnv)
+			return "", name + "_env", fmt.Errorf("environment variable %s is not set: set it to %s", env, what)
 		}
-		return text, "url_env", nil
+		return text, name + "_env", nil
 	}
 	return "", "", nil
 }

@@ -157,6 +157,30 @@ func TestMissingConnectionStringsAreNamedButDoNotHinderClients(t *testing.T) {
 	}
 }
 
+func TestTheStoresSecretComesFromAFileOrTheEnvironment(t *testing.T) {
+	const base = "[store]\nkind='s3'\nbucket='acme'\nregion='eu-central-1'\naccess_key_id='AK'\nallow_static_credentials=true\n"
+	t.Setenv("MILLRACE_TEST_SECRET", "from-env")
+	for keys, want := range map[string]string{
+		fmt.Sprintf("secret_key_file=%q", write(t, "secret", "from-file\n")): "from-file",
+		"secret_key_env='MILLRACE_TEST_SECRET'":                              "from-env",
+	} {
+		s, err := Load(write(t, "m.toml", base+keys))
+		if err != nil || s.Store.S3.SecretKey.Reveal() != want {
+			t.Errorf("%s: %q, %v", keys, s.Store.S3.SecretKey.Reveal(), err)
+		}
+	}
+	for keys, want := range map[string]string{
+		"secret_key_env='MILLRACE_TEST_UNSET'":                             "store.secret_key_env: environment variable MILLRACE_TEST_UNSET is not set: set it to the secret",
+		"secret_key_file='/nonexistent'":                                   "store.secret_key_file: open /nonexistent",
+		fmt.Sprintf("secret_key_file=%q", write(t, "secret", "a hunter2")): "store.secret_key_file: want the secret of store.access_key_id, but byte 1 is a blank",
+	} {
+		_, err := Load(write(t, "m.toml", base+keys))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", keys, err)
+		}
+	}
+}
+
 func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	if _, err := Load("/nonexistent/m.toml"); err == nil || !strings.Contains(err.Error(), "/nonexistent/m.toml") {
 		t.Errorf("got %v", err)

@@ -141,6 +141,16 @@ func ended(t *testing.T, s port.ObjectStore) {
 	}
 }
 
+// patient asks again for what fails for the moment, as those who use a store do.
+func patient(ask func() error) (err error) {
+	for range 20 {
+		if err = ask(); !port.ClassOf(err).Transient() {
+			return err
+		}
+	}
+	return err
+}
+
 // together puts, lists and deletes in shared folders at the same time.
 func together(t *testing.T, s port.ObjectStore) {
 	var wg sync.WaitGroup
@@ -148,7 +158,7 @@ func together(t *testing.T, s port.ObjectStore) {
 		wg.Go(func() {
 			for round := range 10 {
 				key := fmt.Sprintf("p/%d/%d.%d", round%2, i, round)
-				if err := tryPut(t.Context(), s, key, key, i%2 == 0); err != nil {
+				if err := patient(func() error { return tryPut(t.Context(), s, key, key, i%2 == 0) }); err != nil {
 					t.Error(err)
 				}
 				if b, err := s.Get(t.Context(), key); err != nil || string(b) != key {
