@@ -30,10 +30,12 @@ lint:
 
 unit:
 	@scripts/need-postgres
+	@scripts/need-versitygw >/dev/null
 	@$(GOTEST) $(UNIT)
 
 race:
 	@scripts/need-postgres
+	@scripts/need-versitygw >/dev/null
 	@$(GOTEST) -race $(RACE)
 
 sim:

@@ -31,6 +31,8 @@ var law = []row{
 	{"test/arch", ""},
 	{"test/tally", ""},
 	{"test/pgserver", ""},
+	{"test/s3server", ""},
+	{"test/faultproxy", ""},
 	{"test/shop", ""},
 	{"test/fold", "core/pos"},
 	{"test/demo", "core/pos test/fold test/shop test/pgserver"},
@@ -40,10 +42,10 @@ var law = []row{
 }
 
 // inTests is what the _test.go files of a folder may import besides its row: the
-// fakes and contract suites exist for that, and a throw-away PostgreSQL. Every row
-// that matches counts.
+// fakes and contract suites exist for that, throw-away servers, and a proxy with faults.
+// Every row that matches counts.
 var inTests = []row{
-	{"core/... supervision/... registry hooks actors/... cmd/... test/...", "test/fake/... test/porttest/... test/pgserver"},
+	{"core/... supervision/... registry hooks actors/... cmd/... test/...", "test/fake/... test/porttest/... test/pgserver test/s3server test/faultproxy"},
 	{"supervision", "registry test/otp"},
 }
 
@@ -55,6 +57,12 @@ var thirdParty = []row{
 	{"github.com/rs/zerolog", "actors/... cmd/... test/sim/... test/e2e/..."},
 	{"github.com/jackc/pglogrepl", "cmd/internal/pgrepl test/demo"},
 	{"github.com/jackc/pgx/v5", "cmd/internal/pgrepl test/pgserver test/shop test/demo test/e2e test/porttest/pgtest"},
+	{"github.com/aws/aws-sdk-go-v2/config", "cmd/internal/s3store"},
+	{"github.com/aws/aws-sdk-go-v2/credentials", "cmd/internal/s3store"},
+	{"github.com/aws/aws-sdk-go-v2/feature/ec2/imds", "cmd/internal/s3store"},
+	{"github.com/aws/aws-sdk-go-v2/service/s3", "cmd/internal/s3store"},
+	{"github.com/aws/aws-sdk-go-v2", "cmd/internal/s3store"},
+	{"github.com/aws/smithy-go", "cmd/internal/s3store"},
 	{"go.etcd.io/bbolt", "cmd/internal/boltfile cmd/internal/metadb cmd/internal/nodestate"},
 	{"github.com/pelletier/go-toml/v2", "cmd/internal/configfile"},
 	{"github.com/spf13/cobra", "cmd/millrace"},

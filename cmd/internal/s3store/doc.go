@@ -1,0 +1,31 @@
+// Package s3store is an object store in a bucket of S3, or of any server that speaks its
+// protocol: port.ObjectStore, port.Pool and port.Keyring over aws-sdk-go-v2.
+//
+//	Store
+//	 ├── Uploads()  ── client ── upload pool  (20 connections)    whole fragments
+//	 ├── General()  ── client ── general pool (200 connections)   everything else
+//	 └── Keyring()  credentials both sign with; fetched by who schedules it, used from memory
+//
+// The two clients share nothing but the keyring, so that uploads which hang take no
+// connection from reads. A client repeats nothing: the SDK's retries are off, because
+// core/upload and the readers decide what is asked again and when. The only repetition left
+// is net/http's own, of a request of which no byte went out since the idle connection
+// it was given turned out to be closed.
+//
+// A Put is one request. Its body goes from the io.ReadSeeker to the socket and is read
+// once: the checksum was computed when the fragment was cut and travels as
+// x-amz-checksum-crc32c, the payload is not signed (a signature needs a second reading;
+// TLS and the checksum protect the bytes). On the way the bytes are summed again, which
+// costs no reading; the last block goes out only when size and sum are right. So damage on
+// this side never becomes an object, even in a store that ignores the header, and damage
+// behind it is the store's to refuse.
+//
+// Probe asks for the bucket and then puts one byte with a checksum that is wrong. A store
+// that would refuse a write (permissions, another owner, no room, read-only) refuses this
+// one for that reason; one that would take it answers that the checksum is wrong, and
+// nothing was stored. There is no key that a listing hides, so an object that is put and
+// deleted would be seen. A store that knows no checksums does store it; it is deleted then.
+//
+// HTTP/1.1 only. The proxies of the environment (HTTPS_PROXY) are not used: a node
+// whose traffic should take another way gets it as its endpoint.
+package s3store

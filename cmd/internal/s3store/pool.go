@@ -1,0 +1,257 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"millrace/actors/port"
+)
+
+const (
+	// idleClose is when an unused connection is closed: before S3 does it (15 to 20 s), so
+	// that no request is sent into a connection that is going away.
+	idleClose = 10 * time.Second
+	// dialTimeout bounds making a connection, its TLS handshake apart.
+	dialTimeout = 10 * time.Second
+	// errorBody is how much of an error's body is read, in bytes. An error of S3 has a few
+	// hundred; a proxy's page is cut off here, and its connection closed.
+	errorBody = 64 << 10
+)
+
+var errClosed = errors.New("the connection pool is closed: whoever owns it is not running")
+
+// pool is a bounded number of connections: a counting layer over one http.Transport.
+// A request takes a slot before it gets a connection, and holds it until its answer is
+// read or closed. Those that wait are served in the order they came.
+type pool struct {
+	slots     chan struct{} // one element for each request that holds a slot
+	transport *http.Transport
+
+	mu      sync.Mutex
+	life    context.Context // of the time from Open to Close; ended while the pool is closed
+	end     context.CancelFunc
+	conns   map[*conn]struct{}
+	waiting int
+	taken   int64
+	waited  int64
+}
+
+func newPool(max int) *pool {
+	p := &pool{slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
+	p.life, p.end = context.WithCancel(context.Background())
+	p.end()
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	p.transport = &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return p.adopt(c)
+		},
+		// A dial goes on in the background when its request is given up; this bounds those.
+		MaxConnsPerHost:       max,
+		MaxIdleConns:          max,
+		MaxIdleConnsPerHost:   max,
+		IdleConnTimeout:       idleClose,
+		TLSHandshakeTimeout:   dialTimeout,
+		ExpectContinueTimeout: time.Second,
+		// One connection carries one request at a time, so that a slow answer holds up no
+		// other. The transport of HTTP/2 is not used unless asked for.
+		Protocols: http1(),
+		// An object is what was put: nothing is unpacked on the way.
+		DisableCompression: true,
+		WriteBufferSize:    64 << 10,
+		ReadBufferSize:     64 << 10,
+	}
+	return p
+}
+
+func http1() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &p
+}
+
+// Open implements port.Pool.
+func (p *pool) Open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life.Err() != nil {
+		p.life, p.end = context.WithCancel(context.Background())
+	}
+}
+
+// Close implements port.Pool.
+func (p *pool) Close() {
+	p.mu.Lock()
+	p.end()
+	open := make([]*conn, 0, len(p.conns))
+	for c := range p.conns {
+		open = append(open, c)
+	}
+	p.mu.Unlock()
+	p.transport.CloseIdleConnections()
+	for _, c := range open {
+		if c.Close() != nil {
+			continue // somebody else was faster
+		}
+	}
+}
+
+// Stats implements port.Pool.
+func (p *pool) Stats() port.PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return port.PoolStats{Max: cap(p.slots), Open: len(p.conns), InUse: len(p.slots), Waiting: p.waiting, Taken: p.taken, Waited: p.waited}
+}
+
+// Do sends one request and returns its answer, whatever its status: it follows no
+// redirection and repeats nothing. It is the HTTP client of the SDK.
+func (p *pool) Do(req *http.Request) (*http.Response, error) {
+	life, err := p.take(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := context.AfterFunc(life, func() { cancel(errClosed) })
+	var once sync.Once
+	release := func() {
+		once.Do(func() {
+			stop()
+			cancel(context.Canceled)
+			<-p.slots
+		})
+	}
+	resp, err := p.transport.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		release()
+		if life.Err() != nil && req.Context().Err() == nil {
+			err = errors.Join(errClosed, err)
+		}
+		return nil, err
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		resp.Body = &cutBody{ReadCloser: resp.Body, left: errorBody}
+	}
+	resp.Body = &heldBody{ReadCloser: resp.Body, life: life, ctx: req.Context(), release: release}
+	return resp, nil
+}
+
+// take waits for a slot. The context it returns ends when the pool is closed.
+func (p *pool) take(ctx context.Context) (context.Context, error) {
+	p.mu.Lock()
+	life := p.life
+	p.mu.Unlock()
+	if life.Err() != nil {
+		return nil, errClosed
+	}
+	select {
+	case p.slots <- struct{}{}:
+		p.count(0, 0)
+		return life, nil
+	default:
+	}
+	p.mu.Lock()
+	p.waiting++
+	p.mu.Unlock()
+	select {
+	case p.slots <- struct{}{}:
+		p.count(-1, 1)
+		return life, nil
+	case <-ctx.Done():
+		p.leave()
+		return nil, ctx.Err()
+	case <-life.Done():
+		p.leave()
+		return nil, errClosed
+	}
+}
+
+func (p *pool) count(waiting int, waited int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting += waiting
+	p.waited += waited
+	p.taken++
+}
+
+func (p *pool) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting--
+}
+
+// adopt counts a connection, or closes it when the pool was closed while it was made.
+func (p *pool) adopt(raw net.Conn) (net.Conn, error) {
+	c := &conn{Conn: raw, pool: p}
+	p.mu.Lock()
+	closed := p.life.Err() != nil
+	if !closed {
+		p.conns[c] = struct{}{}
+	}
+	p.mu.Unlock()
+	if closed {
+		return nil, errors.Join(errClosed, raw.Close())
+	}
+	return c, nil
+}
+
+// conn is a connection that its pool counts.
+type conn struct {
+	net.Conn
+	pool *pool
+}
+
+// Close closes the connection and takes it out of the count.
+func (c *conn) Close() error {
+	c.pool.mu.Lock()
+	delete(c.pool.conns, c)
+	c.pool.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// heldBody is an answer's body. Its request holds a slot until it is read or closed.
+type heldBody struct {
+	io.ReadCloser
+	life    context.Context
+	ctx     context.Context
+	release func()
+}
+
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	b.release()
+	if !errors.Is(err, io.EOF) && b.life.Err() != nil && b.ctx.Err() == nil {
+		err = errors.Join(errClosed, err)
+	}
+	return n, err
+}
+
+func (b *heldBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}
+
+// cutBody ends after so many bytes.
+type cutBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *cutBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
