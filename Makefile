@@ -20,10 +20,13 @@ QUIET  = $(MAKE) --no-print-directory JSON=-json
 build:
 	go build -o bin/millrace ./cmd/millrace
 
+# STORE is where the demo's objects go: directory, or s3 for a real S3 server on a bad network.
+STORE ?= directory
 demo: build
 	@scripts/need-postgres
+	@[ "$(STORE)" != s3 ] || scripts/need-versitygw
 	@go build -o bin/demo ./test/demo
-	@bin/demo -millrace bin/millrace
+	@bin/demo -millrace bin/millrace -store $(STORE)
 
 lint:
 	@"$$(scripts/need-golangci-lint)" run ./...
