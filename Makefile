@@ -20,10 +20,13 @@ QUIET  = $(MAKE) --no-print-directory JSON=-json
 build:
 	go build -o bin/millrace ./cmd/millrace
 
+# STORE is where the demo's objects go: directory, or s3 for a real S3 server on a bad network.
+STORE ?= directory
 demo: build
 	@scripts/need-postgres
+	@[ "$(STORE)" != s3 ] || scripts/need-versitygw
 	@go build -o bin/demo ./test/demo
-	@bin/demo -millrace bin/millrace
+	@bin/demo -millrace bin/millrace -store $(STORE)
 
 lint:
 	@"$$(scripts/need-golangci-lint)" run ./...
@@ -41,12 +44,14 @@ race:
 sim:
 	@$(GOTEST) ./test/sim/... ./test/plant/...
 
-# FOR is how long random programs are compared with Erlang's supervisor.
+# FOR is how long random programs are compared with Erlang's supervisor, and SEED the
+# first of them (0: a random one).
 FOR ?= 60s
+SEED ?= 0
 otp:
 	@scripts/need-erlang
 	@$(GOTEST) -run Oracle ./supervision
-	@$(GOTEST) -timeout 0 ./test/otp -for $(FOR)
+	@$(GOTEST) -timeout 0 ./test/otp -for $(FOR) -seed $(SEED)
 
 e2e: build
 	@scripts/need-postgres
@@ -69,6 +74,7 @@ test:
 	@mkdir -p bin && rm -f $(STEPS) && go build -o bin/tally ./test/tally
 	@-$(STEP) -step 'lint' -budget 3m $(QUIET) lint
 	@-$(STEP) -step 'unit and race' -budget 6m $(QUIET) -k unit race
+	@-$(STEP) -step 'otp' -budget 2m $(QUIET) otp FOR=20s SEED=1
 	@-$(STEP) -step 'simulation' -budget 2m $(QUIET) sim
 	@-$(STEP) -step 'end to end' -budget 4m $(QUIET) e2e
 	@-$(STEP) -step 'console' -budget 3m $(QUIET) console

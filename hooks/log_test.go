@@ -3,8 +3,10 @@ package hooks_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -121,6 +123,46 @@ func TestNotifyMissesNothing(t *testing.T) {
 		}()
 		for i := range pos.Offset(n) {
 			l.Notify(h, i, i%2 == 0, int(i))
+		}
+		if got := p.seen(); len(got) != n {
+			t.Errorf("%d of %d messages", len(got), n)
+		}
+	})
+}
+
+// TestNotifyMissesTheLast registers at the moment of the one publication there is: no
+// later one makes good for a listener that came too late for it.
+func TestNotifyMissesTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sys := actors.NewSystem(1)
+		defer sys.Close()
+		p := &probe{}
+		h := start(t, sys, p)
+		const n = 5_000
+		logs, arrived := make([]*hooks.Log, n), atomic.Int64{}
+		meet := func(round int) {
+			arrived.Add(1)
+			for spins := 1; arrived.Load() < 2*int64(round+1); spins++ {
+				if spins%20_000 == 0 { // the other one may have no processor
+					runtime.Gosched()
+				}
+			}
+		}
+		for i := range logs {
+			logs[i] = hooks.NewLog(hooks.LogSpec{Stream: "s"})
+		}
+		go func() {
+			for i, l := range logs {
+				meet(i)
+				l.Publish(at(0, 1, 1))
+			}
+		}()
+		for i, l := range logs {
+			meet(i)
+			for range i % 64 { // at another moment each time
+				arrived.Load()
+			}
+			l.Notify(h, 0, i%2 == 0, i)
 		}
 		if got := p.seen(); len(got) != n {
 			t.Errorf("%d of %d messages", len(got), n)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/renew"
 )
 
 // Node is what the HTTP surface asks of a node. All methods are safe from any
@@ -40,6 +42,7 @@ type Node interface {
 	SetTiering(ctx context.Context, enabled bool) (Tiering, error)
 	// SetRetention changes a stream's bounds, for good and in the running log.
 	SetRetention(ctx context.Context, stream string, change Retention) (RetentionStatus, error)
+	Uploads
 	// Gaps lists the declared gaps of a stream's stored part, the oldest first.
 	Gaps(id pos.StreamID) []Gap
 }
@@ -87,9 +90,16 @@ type NodeStatus struct {
 	DataDir  string    `json:"data_dir"`
 	DiskFree int64     `json:"disk_free"` // bytes; -1: not known
 	Store    string    `json:"store"`     // where the object store is
-	Tiering  string    `json:"tiering"`   // "enabled", "disabled by the operator", or why it is not running
-	Streams  int       `json:"streams"`
-	Captures int       `json:"captures"`
+	// Access says whether the object store can be used: "yes", "no (access denied)", "unknown
+	// since ...", and the like.
+	Access string `json:"store_access"`
+	// Credentials is what requests to the object store are signed with; nil: it takes none.
+	Credentials *renew.Status `json:"credentials,omitempty"`
+	// Pools are the connections to the object store; none for a directory.
+	Pools    []Pool `json:"pools,omitempty"`
+	Tiering  string `json:"tiering"` // "enabled", "disabled by the operator", or why it is not running
+	Streams  int    `json:"streams"`
+	Captures int    `json:"captures"`
 	// FragmentBytes is the size at which an object is cut.
 	FragmentBytes int64    `json:"fragment_bytes"`
 	Zombies       int      `json:"zombies"` // processes abandoned by a stop that still run code
@@ -97,6 +107,21 @@ type NodeStatus struct {
 	Reasons       []string `json:"reasons,omitempty"` // why it is not ready
 	// Parts is what the node's own processes publish, by name: governor, reaper, admin, ...
 	Parts map[string]any `json:"parts,omitempty"`
+}
+
+// Pool is one pool of connections to the object store.
+type Pool struct {
+	Name   string `json:"name"`             // upload or general
+	Closed string `json:"closed,omitempty"` // why nothing passes; empty: it is open
+	port.PoolStats
+}
+
+// String says in words how the pool is used.
+func (p Pool) String() string {
+	if p.Closed != "" {
+		return "closed: " + p.Closed
+	}
+	return fmt.Sprintf("%d of %d connections in use, %d open, %d waiting", p.InUse, p.Max, p.Open, p.Waiting)
 }
 
 // StreamStatus is one stream at one moment. Offsets named Next are exclusive; -1 stands
@@ -131,6 +156,8 @@ type StreamStatus struct {
 	Local   any `json:"local,omitempty"`
 	Tiering any `json:"tiering,omitempty"`
 	Capture any `json:"capture,omitempty"`
+	// Upload is what the replica reader answers; only Stream asks it.
+	Upload *UploadReport `json:"upload,omitempty"`
 	// Feed is the name of the capture that writes this stream; empty: none is configured.
 	Feed string `json:"feed,omitempty"`
 }

@@ -17,6 +17,7 @@ type Config struct {
 	Registry          *registry.Registry
 	Metrics           port.Metrics
 	MaxBytesPerSecond int64 // of all uploads of the node together; 0: no limit
+	MaxInFlight       int   // uploads under way at once, no more than the store has connections for; 0: no limit
 }
 
 // Status is what a governor publishes.
@@ -45,8 +46,9 @@ func New(cfg Config) actors.Process {
 
 // Init registers the name.
 func (g *governor) Init(c *actors.Context) error {
-	burst := pace.DefaultBurst(g.cfg.MaxBytesPerSecond)
-	g.machine = pace.New(pace.Config{BytesPerSecond: g.cfg.MaxBytesPerSecond, Burst: burst}, g.now())
+	g.machine = pace.New(pace.Config{
+		BytesPerSecond: g.cfg.MaxBytesPerSecond, Burst: pace.DefaultBurst(g.cfg.MaxBytesPerSecond), MaxInFlight: g.cfg.MaxInFlight,
+	}, g.now())
 	g.publish(c)
 	if !g.cfg.Registry.Register(c, registry.Name{Kind: "governor", Node: string(g.cfg.Node)}) {
 		return fmt.Errorf("governor: another one is registered on node %s", g.cfg.Node)
@@ -116,6 +118,8 @@ func (g *governor) publish(c *actors.Context) {
 	g.cfg.Metrics.Gauge("governor_in_flight", float64(s.InFlight))
 	g.cfg.Metrics.Gauge("governor_in_flight_bytes", float64(s.InFlightBytes))
 	g.cfg.Metrics.Gauge("governor_waiting", float64(s.Waiting))
+	g.cfg.Metrics.Gauge("governor_waiting_bytes", float64(s.WaitingBytes))
+	g.cfg.Metrics.Count("governor_granted_total", n.Granted-g.counted.Granted)
 	g.cfg.Metrics.Count("governor_submissions_total", n.Submitted-g.counted.Submitted)
 	g.cfg.Metrics.Count("governor_oversized_total", n.Oversized-g.counted.Oversized)
 	g.cfg.Metrics.Count("governor_dropped_total", n.Dropped-g.counted.Dropped)

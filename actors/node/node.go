@@ -14,6 +14,7 @@ import (
 	"millrace/actors/manifestreplica"
 	"millrace/actors/port"
 	"millrace/actors/reader"
+	"millrace/actors/storemonitor"
 	"millrace/core/pos"
 	"millrace/core/settings"
 	"millrace/hooks"
@@ -23,14 +24,29 @@ import (
 
 // Ports are the node's ways to the world.
 type Ports struct {
-	Disk     port.Disk
+	Disk port.Disk
+	// Store is for everything but whole fragments on their way up, which go through
+	// Uploads: so that reads never wait for uploads. Of a directory both are the same.
 	Store    port.ObjectStore
+	Uploads  port.ObjectStore
+	Remote   *Remote // nil: the store needs neither connections nor credentials
 	Metadata port.Metadata
 	State    port.NodeState
 	Postgres func(settings.Capture) port.Postgres // of the capture's database
 	Metrics  port.Metrics
+	// Durations is where histograms go; nil: nowhere.
+	Durations port.Durations
 	// Serve makes the operator's HTTP surface of a node.
 	Serve func(admin.Node) admin.Server
+}
+
+// Remote is what an object store beyond the network has besides: the ways through which
+// Ports.Uploads and Ports.Store reach it, and what their requests are signed with. The
+// tree owns all three, and opens them.
+type Remote struct {
+	Keyring     port.Keyring
+	UploadPool  port.Pool
+	GeneralPool port.Pool
 }
 
 // About is what the status says of the node beside what its processes tell.
@@ -53,12 +69,15 @@ type Node struct {
 	registry  *registry.Registry
 	hooks     *hooks.Hooks
 	manifests *manifestreplica.Table
+	gate      *storemonitor.Gate
+	bare      port.ObjectStore // the store itself, before the gate; ports has it behind
 	budget    *reader.Budget
 	root      atomic.Pointer[actors.Handle]
 	standing  chan struct{} // closed when root is set: the children run before that
 	readers   atomic.Uint64 // numbers the readers that the surface opens
 	wish      wish          // whether tiering is wanted
 	events    supervision.Ring
+	observed  sync.Map // of true by string: the templates of children that were heard of
 	parked    parked
 	rows      rows
 	names     sync.Map // of string by string: the name of each known stream by its id
@@ -76,6 +95,8 @@ func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About,
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata store: %w", err)
 	}
+	ports.Store = meter(ports.Store, ports.Metrics, ports.Durations)
+	ports.Uploads = meter(ports.Uploads, ports.Metrics, ports.Durations)
 	n := &Node{
 		cfg: cfg, ports: ports, about: about, log: log, started: time.Now(),
 		identity: identity, cluster: cluster,
@@ -83,10 +104,15 @@ func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About,
 		registry:  registry.New(),
 		hooks:     hooks.New(),
 		manifests: manifestreplica.NewTable(),
-		budget:    reader.NewBudget(readerMemory),
-		standing:  make(chan struct{}),
-		wish:      wish{configured: cfg.Tiering.Enabled, turn: make(chan struct{}, 1)},
+		gate:      storemonitor.NewGate(), bare: ports.Store,
+		budget:   reader.NewBudget(readerMemory),
+		standing: make(chan struct{}),
+		wish:     wish{configured: cfg.Tiering.Enabled, turn: make(chan struct{}, 1)},
 	}
+	if n.ports.Remote == nil {
+		n.ports.Remote = &Remote{}
+	}
+	n.ports.Store, n.ports.Uploads = n.gate.Guard(ports.Store), n.gate.Guard(ports.Uploads)
 	if err := n.wish.load(ctx, ports.Metadata); err != nil {
 		n.system.Close()
 		return nil, fmt.Errorf("reading the operator's wishes: %w", err)
@@ -132,6 +158,7 @@ func (n *Node) observe(e supervision.Event) {
 	n.events.Add(e)
 	n.parked.note(e)
 	template := templateOf(e.Path, e.ID)
+	n.introduce(template)
 	n.ports.Metrics.Count("supervisor_events", 1, "kind", e.Kind.String(), "child", template)
 	event := n.log.Debug()
 	switch e.Kind {
@@ -150,6 +177,17 @@ func (n *Node) observe(e supervision.Event) {
 	}
 	event.Str("path", e.Path+"/"+e.ID).Uint64("incarnation", e.Incarnation).Stringer("reason", e.Reason).
 		Int("restarts", e.Restarts).Msg(e.Kind.String())
+}
+
+// introduce makes the counters of a child that was not heard of before begin at 0: its
+// first event is its start, and the one that somebody wants to be woken for comes later.
+func (n *Node) introduce(template string) {
+	if _, known := n.observed.LoadOrStore(template, true); known {
+		return
+	}
+	for kind := supervision.EventStarted; kind <= supervision.EventStuck; kind++ {
+		n.ports.Metrics.Count("supervisor_events", 0, "kind", kind.String(), "child", template)
+	}
 }
 
 func (n *Node) node() pos.NodeID { return n.identity.Node }

@@ -95,8 +95,10 @@ func (r *reading) Pull(ctx context.Context) (admin.Batch, error) {
 				since = time.Now()
 			}
 			continue
+		case isFetch:
+			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q %s", r.name, failure.Where()), Hint: hint(failure)}
 		default:
-			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: hint(failure)}
+			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: "the same read may be tried again"}
 		}
 		batch, err := r.take(answer)
 		if err != nil || batch.Moved != nil || len(batch.Records) > 0 {
@@ -105,11 +107,8 @@ func (r *reading) Pull(ctx context.Context) (admin.Batch, error) {
 	}
 }
 
-// hint says what to do about a failure; nil is one of the reader itself.
+// hint says what to do about a failure.
 func hint(failure *fetch.Error) string {
-	if failure == nil {
-		return "the same read may be tried again"
-	}
 	switch failure.Class {
 	case fetch.Damaged:
 		return "reading again does not help: restore what is named from a backup, or read on behind it with --from"

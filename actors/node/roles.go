@@ -9,13 +9,16 @@ import (
 
 	"millrace/actors"
 	"millrace/actors/capturer"
+	"millrace/actors/credentials"
 	"millrace/actors/governor"
 	"millrace/actors/manifestreplica"
+	"millrace/actors/pools"
 	"millrace/actors/port"
 	"millrace/actors/reader"
 	"millrace/actors/reaper"
 	"millrace/actors/reconciler"
 	"millrace/actors/replicareader"
+	"millrace/actors/storemonitor"
 	"millrace/actors/writer"
 	"millrace/core/declare"
 	"millrace/core/fragment"
@@ -28,6 +31,12 @@ import (
 
 // readerMemory bounds what all readers of the node together hold of remote data.
 const readerMemory = 64 << 20
+
+// The pools' names in metrics and in the status.
+const (
+	poolUpload  = "upload"
+	poolGeneral = "general"
+)
 
 func (n *Node) logger(role string) zerolog.Logger {
 	return n.log.With().Str("role", role).Logger()
@@ -97,6 +106,27 @@ func (n *Node) newReader(arg any) actors.Process {
 	})
 }
 
+func (n *Node) newCredentials(any) actors.Process {
+	return credentials.New(credentials.Config{
+		Keyring: n.ports.Remote.Keyring, Metrics: n.ports.Metrics, Log: n.logger(idCredentials),
+	})
+}
+
+func (n *Node) newUploadPool(any) actors.Process {
+	return pools.New(pools.Config{Name: poolUpload, Pool: n.ports.Remote.UploadPool, Metrics: n.ports.Metrics})
+}
+
+func (n *Node) newGeneralPool(any) actors.Process {
+	return pools.New(pools.Config{Name: poolGeneral, Pool: n.ports.Remote.GeneralPool, Metrics: n.ports.Metrics})
+}
+
+func (n *Node) newStoreMonitor(any) actors.Process {
+	return storemonitor.New(storemonitor.Config{
+		Store: n.bare, Prefix: n.cfg.Store.Prefix, Cluster: n.cluster.ID, Gate: n.gate,
+		Metrics: n.ports.Metrics, Log: n.logger(idStoreMonitor), Interval: n.cfg.Store.ProbeInterval,
+	})
+}
+
 func (n *Node) newManifestReplica(any) actors.Process {
 	return manifestreplica.New(manifestreplica.Config{
 		Node: n.node(), Table: n.manifests, Registry: n.registry, Metrics: n.ports.Metrics, Log: n.logger(idManifestReplica),
@@ -112,6 +142,7 @@ func (n *Node) newReaper(any) actors.Process {
 func (n *Node) newGovernor(any) actors.Process {
 	return governor.New(governor.Config{
 		Node: n.node(), Registry: n.registry, Metrics: n.ports.Metrics, MaxBytesPerSecond: n.cfg.Tiering.MaxBytesPerSecond,
+		MaxInFlight: n.cfg.Store.S3.UploadConnections,
 	})
 }
 
@@ -119,7 +150,7 @@ func (n *Node) newGovernor(any) actors.Process {
 func (n *Node) newReplicaReader(arg any) actors.Process {
 	t := n.cfg.Tiering
 	return replicareader.New(replicareader.Config{
-		Node: n.node(), Local: arg.(*hooks.Log), Registry: n.registry, Disk: n.ports.Disk, Store: n.ports.Store,
+		Node: n.node(), Local: arg.(*hooks.Log), Registry: n.registry, Disk: n.ports.Disk, Store: n.ports.Store, Uploads: n.ports.Uploads,
 		Metadata: n.ports.Metadata, Manifests: n.manifests, Metrics: n.ports.Metrics, Log: n.logger(idReplicaReader),
 		Prefix:   n.cfg.Store.Prefix,
 		Fragment: fragment.Config{TargetBytes: t.FragmentBytes, MaxAge: t.FragmentMaxAge},

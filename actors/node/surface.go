@@ -60,6 +60,7 @@ func (n *Node) Ready() (bool, []string) {
 		}
 	}
 	if n.wish.enabled() {
+		reasons = append(reasons, n.storeReasons()...)
 		reasons = append(reasons, n.tieringReasons()...)
 	}
 	slices.Sort(reasons)
@@ -95,6 +96,7 @@ func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 		s.Streams = len(streams)
 	}
 	s.Ready, s.Reasons = n.Ready()
+	n.store(&s)
 	n.parts(n.root.Load(), s.Parts)
 	return s
 }
@@ -135,7 +137,9 @@ func (n *Node) Stream(ctx context.Context, name string) (admin.StreamStatus, err
 	if err != nil {
 		return admin.StreamStatus{}, err
 	}
-	return n.stream(row), nil
+	s := n.stream(row)
+	s.Upload = n.uploadReport(ctx, row)
+	return s, nil
 }
 
 func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {

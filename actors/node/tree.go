@@ -17,8 +17,12 @@ const (
 	idReaders         = "readers"
 	idReader          = "reader"
 	idTiering         = "tiering"
+	idCredentials     = "credentials"
 	idManifestReplica = "manifest_replica"
 	idReaper          = "reaper"
+	idUploadPool      = "upload_pool"
+	idGeneralPool     = "general_pool"
+	idStoreMonitor    = "store_monitor"
 	idGovernor        = "governor"
 	idStreamFactory   = "stream_factory"
 	idReplicaReader   = "replica_reader"
@@ -74,11 +78,16 @@ func (n *Node) children() []supervision.Child {
 	}
 }
 
-// tiering is the documented tree of the tiering half, in the order of starting.
+// tiering is the documented tree of the tiering half, in the order of starting. Where the
+// store is a directory, credentials and pools are ignored.
 func (n *Node) tiering() []supervision.Child {
 	return []supervision.Child{
+		worker(idCredentials, supervision.Permanent, n.newCredentials),
 		worker(idManifestReplica, supervision.Permanent, n.newManifestReplica),
 		worker(idReaper, supervision.Permanent, n.newReaper),
+		worker(idUploadPool, supervision.Permanent, n.newUploadPool),
+		worker(idGeneralPool, supervision.Permanent, n.newGeneralPool),
+		worker(idStoreMonitor, supervision.Permanent, n.newStoreMonitor),
 		worker(idGovernor, supervision.Permanent, n.newGovernor),
 		n.factory(idStreamFactory, supervision.Permanent, n.one(idReplicaReader, supervision.After(stopTime), n.newReplicaReader)),
 		worker(idReconciler, supervision.Permanent, n.newReconciler),

@@ -92,7 +92,8 @@ type ObjectStore interface {
 	List(ctx context.Context, prefix, after string, max int) (keys []ObjectInfo, more bool, err error)
 
 	// Probe fails if the store cannot be reached, or would refuse a write. It leaves
-	// nothing that List shows.
+	// nothing that List shows. NotFound says that the bucket, or the folder, does not exist;
+	// Denied that the store refuses us; of any other class nothing follows for the next time.
 	Probe(ctx context.Context) error
 }
 

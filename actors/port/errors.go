@@ -92,9 +92,6 @@ func IsNotFound(err error) bool { return ClassOf(err) == NotFound }
 // IsConflict reports whether err says that a guard did not hold.
 func IsConflict(err error) bool { return ClassOf(err) == Conflict }
 
-// IsFull reports whether err says that there is no room left.
-func IsFull(err error) bool { return ClassOf(err) == Full }
-
 func (c Class) portClass() Class { return c }
 
 // describe joins what every error type of this package has to say.

@@ -17,3 +17,10 @@ type Metrics interface {
 	// What was counted with them stays in the sums over all others, which never fall.
 	Forget(labels ...string)
 }
+
+// Durations takes how long things took, for histograms. Its methods obey the rules of
+// Metrics.
+type Durations interface {
+	// Observe adds one value, in the unit that the name ends in.
+	Observe(name string, value float64, labels ...string)
+}

@@ -12,6 +12,7 @@ import (
 	"millrace/actors"
 	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/segment"
 	"millrace/core/upload"
 	"millrace/hooks"
 	"millrace/registry"
@@ -90,12 +91,13 @@ func (r *reconciler) Init(c *actors.Context) error {
 	return nil
 }
 
-// Handle takes one message. Changes of retention are the local log's own business:
-// what bounds the stream is applied there.
+// Handle takes one message.
 func (r *reconciler) Handle(c *actors.Context, msg any) *actors.Reason {
 	switch msg := msg.(type) {
 	case hooks.WriterUp:
 		r.attach(c, again{log: msg.Log, wait: firstRetry})
+	case hooks.RetentionChanged:
+		r.bound(msg.Stream, msg.Retention)
 	case hooks.Deleted:
 		r.cfg.Registry.Send(r.reader(msg.Stream), upload.StreamGone{})
 	case again:
@@ -125,10 +127,19 @@ func (r *reconciler) look(c *actors.Context) {
 	for _, l := range r.cfg.Hooks.Running() {
 		if !r.served(l) {
 			r.start(c, l)
+		} else if s, ok := l.Writer.Status().(segment.Status); ok {
+			r.bound(l.Stream, s.Retention)
 		}
 	}
 	c.After(r.cfg.Interval, look{})
 	r.publish(c)
+}
+
+// bound tells a stream's replica reader what bounds the stream. One that starts finds it
+// by itself; one that missed a change, because nobody was here to pass it on, is told at
+// the next look.
+func (r *reconciler) bound(stream pos.StreamID, b segment.Retention) {
+	r.cfg.Registry.Send(r.reader(stream), upload.Bounds{MaxBytes: b.MaxBytes, MaxAge: b.MaxAge})
 }
 
 // served reports whether the registered replica reader is this log's: every writer

@@ -36,6 +36,7 @@ type bench struct {
 	mu    sync.Mutex
 	fail  map[pos.StreamID]func(ctx context.Context) error // instead of starting
 	gone  []pos.StreamID
+	told  []upload.Bounds // what the replica readers were told, in order
 	start int
 }
 
@@ -57,7 +58,7 @@ func (r *readerStandIn) Init(c *actors.Context) error {
 }
 
 func (r *readerStandIn) Handle(c *actors.Context, msg any) *actors.Reason {
-	switch msg.(type) {
+	switch msg := msg.(type) {
 	case actors.Down:
 		c.After(r.slow, "end")
 	case string:
@@ -66,6 +67,10 @@ func (r *readerStandIn) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.b.mu.Lock()
 		defer r.b.mu.Unlock()
 		r.b.gone = append(r.b.gone, r.log.Stream)
+	case upload.Bounds:
+		r.b.mu.Lock()
+		defer r.b.mu.Unlock()
+		r.b.told = append(r.b.told, msg)
 	case error:
 		panic(msg)
 	}
@@ -76,12 +81,15 @@ func (r *readerStandIn) Terminate(*actors.Context, actors.Reason) {}
 
 type idle struct{}
 
-func (idle) Init(*actors.Context) error                 { return nil }
-func (idle) Handle(*actors.Context, any) *actors.Reason { return nil }
-func (idle) Terminate(*actors.Context, actors.Reason)   {}
-func (noMetrics) Count(string, int64, ...string)        {}
-func (noMetrics) Gauge(string, float64, ...string)      {}
-func (noMetrics) Forget(...string)                      {}
+func (idle) Init(*actors.Context) error { return nil }
+func (idle) Handle(c *actors.Context, msg any) *actors.Reason {
+	c.SetStatus(msg)
+	return nil
+}
+func (idle) Terminate(*actors.Context, actors.Reason) {}
+func (noMetrics) Count(string, int64, ...string)      {}
+func (noMetrics) Gauge(string, float64, ...string)    {}
+func (noMetrics) Forget(...string)                    {}
 func spec(path string, p actors.Process) actors.Spec {
 	return actors.Spec{Path: path, New: func() actors.Process { return p }}
 }
@@ -276,6 +284,30 @@ func TestDeletionIsPassedOn(t *testing.T) {
 		defer b.mu.Unlock()
 		if !slices.Equal(b.gone, []pos.StreamID{"a"}) {
 			t.Fatalf("told %v", b.gone)
+		}
+	})
+}
+
+// A change of retention reaches the replica reader at once, and one that happened while
+// nobody passed it on at the next look.
+func TestRetentionIsPassedOn(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.up("a")
+		b.startReconciler()
+		b.hooks.RetentionChanged("a", segment.Retention{MaxBytes: 7, MaxAge: time.Hour, LocalMaxBytes: 9})
+		synctest.Wait()
+		b.mu.Lock()
+		told := slices.Clone(b.told)
+		b.mu.Unlock()
+		if want := []upload.Bounds{{MaxBytes: 7, MaxAge: time.Hour}}; !slices.Equal(told, want) {
+			t.Fatalf("told %v, want %v", told, want)
+		}
+		b.writers["a"].Send(segment.Status{Retention: segment.Retention{MaxBytes: 8}})
+		pass(61 * time.Second)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if last := b.told[len(b.told)-1]; len(b.told) != 2 || last.MaxBytes != 8 {
+			t.Fatalf("told %v", b.told)
 		}
 	})
 }

@@ -163,8 +163,8 @@ func (b *bench) startWriter() {
 		switch msg := msg.(type) {
 		case segment.Seam:
 			b.seam(msg.Next)
-		case segment.SetRetention:
-			c.SetStatus(segment.Status{Retention: msg.Retention})
+		case segment.Status:
+			c.SetStatus(msg)
 		}
 	})
 	b.log = hooks.NewLog(hooks.LogSpec{Stream: streamID, Name: "s", Epoch: b.epoch, Writer: b.writer})
@@ -334,6 +334,9 @@ func (b *bench) start(change ...func(*Config)) *actors.Handle {
 	}
 	for _, c := range change {
 		c(&cfg)
+	}
+	if cfg.Uploads == nil {
+		cfg.Uploads = cfg.Store
 	}
 	h, err := b.sys.Start(context.Background(), actors.Spec{Path: "replica_reader", New: func() actors.Process { return New(cfg) }})
 	b.must(err)

@@ -64,6 +64,9 @@ func (r *replicaReader) do(c *actors.Context, e upload.Effect) {
 		r.send("reaper", collect.Delete{Keys: e.Keys, After: e.After})
 	case upload.Answer:
 		r.answer(e)
+	case upload.Cut:
+		r.waiters[e.ID].Reply(e.CutAnswer)
+		delete(r.waiters, e.ID)
 	case upload.Note:
 		r.note(e)
 	case upload.Wake:
@@ -118,7 +121,7 @@ func (r *replicaReader) answer(e upload.Answer) {
 		req.Fail(errTooManyWaiters)
 		return
 	}
-	req.Reply(upload.Durable{Next: e.Next, Held: e.Held})
+	req.Reply(upload.Durable{Next: e.Next, Held: e.Held, Late: e.Late})
 }
 
 func (r *replicaReader) note(e upload.Note) {

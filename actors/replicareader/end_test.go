@@ -9,6 +9,8 @@ import (
 	"millrace/actors"
 	"millrace/actors/port"
 	"millrace/core/manifest"
+	"millrace/core/pos"
+	"millrace/core/upload"
 )
 
 // Item 28: stopped during a persist.
@@ -53,6 +55,52 @@ func TestItem28AStopEndsThePersist(t *testing.T) {
 	})
 }
 
+// stubborn is a metadata store whose swaps take their time and don't heed their context,
+// as an embedded one's.
+type stubborn struct {
+	port.Metadata
+	slow *atomic.Bool
+}
+
+func (s stubborn) SwapPointer(_ context.Context, id pos.StreamID, expected pos.Revision, next port.Pointer) error {
+	if s.slow.Load() {
+		<-time.After(2 * time.Second)
+	}
+	return s.Metadata.SwapPointer(context.Background(), id, expected, next)
+}
+
+// What was given up in the middle of a persist is waited for as well: nothing of it moves
+// the pointer after the end.
+func TestItem28TheEndWaitsForAPersistThatIsNotToBeStopped(t *testing.T) {
+	for what, end := range map[string]func(h *actors.Handle){
+		"stopped":  func(h *actors.Handle) { h.Stop(actors.Reason{Kind: actors.Shutdown}) },
+		"given up": func(h *actors.Handle) { h.Send(upload.StreamGone{}) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				slow := &atomic.Bool{}
+				h := b.start(func(c *Config) { c.Metadata = stubborn{b.meta, slow} })
+				b.grow(4)
+				b.until(40)
+				slow.Store(true)
+				b.grow(10)
+				for b.status(h).Pipeline.EditsInPersist == 0 {
+					b.pass(10 * time.Millisecond)
+				}
+				b.pass(time.Second)
+				end(h)
+				<-h.Done()
+				at, err := b.meta.Pointer(context.Background(), streamID)
+				b.must(err)
+				b.pass(time.Minute)
+				if later, err := b.meta.Pointer(context.Background(), streamID); err != nil || later != at {
+					t.Fatalf("the pointer moved from %+v to %+v after the end: %v", at, later, err)
+				}
+			})
+		})
+	}
+}
+
 func TestACrashMidWayLosesNothing(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.store.Latency = func(string, string) time.Duration { return 700 * time.Millisecond }
@@ -92,6 +140,35 @@ func TestItem26And27AWriterEndsAHundredTimes(t *testing.T) {
 		b.verify()
 		if b.files.opened() != 0 {
 			t.Fatalf("%d files are open", b.files.opened())
+		}
+	})
+}
+
+// Item 6: the stream grows faster than it can be uploaded, and local retention takes it
+// away all the time. What the store has stays readable throughout, and more comes to it.
+func TestItem06ASteadyOverloadKeepsTheHistory(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(string, string) time.Duration { return 550 * time.Millisecond }
+		b.start()
+		b.grow(10)
+		b.until(100)
+		last, rises := b.stored().Next, 0
+		for range 200 {
+			b.grow(10)
+			b.pass(500 * time.Millisecond)
+			if n := len(b.segments); n > 4 {
+				b.trim(b.segments[n-4])
+			}
+			root := b.stored()
+			if root.First != 0 || root.Next < last || len(root.Entries) < 5 {
+				t.Fatalf("the store has [%s, %s) in %d fragments after %s", root.First, root.Next, len(root.Entries), last)
+			}
+			if root.Next > last {
+				last, rises = root.Next, rises+1
+			}
+		}
+		if root := b.verify(); rises < 10 || len(root.Gaps()) == 0 {
+			t.Fatalf("the seam rose %d times, with %d gaps", rises, len(root.Gaps()))
 		}
 	})
 }

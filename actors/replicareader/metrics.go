@@ -21,8 +21,10 @@ var counters = []struct {
 	{"persists_failed_total", func(c upload.Counts) int64 { return c.PersistsFailed }},
 	{"persist_conflicts_total", func(c upload.Counts) int64 { return c.Conflicts }},
 	{"manifests_resolved_total", func(c upload.Counts) int64 { return c.Resolved }},
+	{"manifests_resolved_empty_total", func(c upload.Counts) int64 { return c.ResolvedEmpty }},
 	{"manifest_resolution_failures_total", func(c upload.Counts) int64 { return c.ResolutionFailures }},
 	{"local_floor_passed_seam_total", func(c upload.Counts) int64 { return c.FloorPassed }},
+	{"log_behind_seam_total", func(c upload.Counts) int64 { return c.LogBehind }},
 	{"gaps_total", func(c upload.Counts) int64 { return c.Gaps }},
 	{"gap_records_total", func(c upload.Counts) int64 { return c.GapRecords }},
 	{"fragments_expired_total", func(c upload.Counts) int64 { return c.Expired }},
@@ -36,12 +38,15 @@ var gauges = []struct {
 	of   func(upload.Status) float64
 }{
 	{"transfers_in_flight", func(s upload.Status) float64 { return float64(s.Pipeline.Uploading) }},
+	{"transfers_waiting", func(s upload.Status) float64 { return float64(s.Pipeline.Submitted) }},
 	{"bytes_in_assembly", func(s upload.Status) float64 { return float64(s.Fragment.Bytes) }},
 	{"bytes_in_transfer", func(s upload.Status) float64 { return float64(s.Pipeline.Bytes) }},
 	{"bytes_in_persist", func(s upload.Status) float64 { return float64(s.Pipeline.BytesInPersist) }},
-	{"last_persist_timestamp_ms", func(s upload.Status) float64 { return float64(s.Pipeline.LastPersist) }},
+	{"last_persist_timestamp_seconds", func(s upload.Status) float64 { return float64(s.Pipeline.LastPersist) / 1000 }},
+	{"manifest_first_timestamp_seconds", func(s upload.Status) float64 { return float64(s.Remote.FirstTime) / 1000 }},
 	{"manifest_first_offset", func(s upload.Status) float64 { return float64(max(s.Remote.First, 0)) }},
 	{"manifest_next_offset", func(s upload.Status) float64 { return float64(max(s.Remote.PersistedNext, 0)) }},
+	{"remote_records", func(s upload.Status) float64 { return float64(max(s.Remote.PersistedNext-max(s.Remote.First, 0), 0)) }},
 	{"remote_bytes", func(s upload.Status) float64 { return float64(s.Remote.Bytes) }},
 	{"upload_stalled", func(s upload.Status) float64 {
 		if s.Pipeline.StalledWhy != "" || s.Stream.State == "stalled" {
@@ -56,12 +61,13 @@ func (r *replicaReader) publish(c *actors.Context) {
 	c.SetStatus(s)
 	stream := string(r.id)
 	for _, k := range counters {
-		if d := k.of(n) - k.of(r.counted); d > 0 {
+		// The first time all begin, with 0; later only what moved costs a call.
+		if d := k.of(n) - k.of(r.counted); d > 0 || !r.published {
 			r.cfg.Metrics.Count(k.name, d, "stream", stream)
 		}
 	}
 	for _, k := range gauges {
 		r.cfg.Metrics.Gauge(k.name, k.of(s), "stream", stream)
 	}
-	r.counted = n
+	r.counted, r.published = n, true
 }

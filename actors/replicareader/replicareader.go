@@ -27,6 +27,7 @@ type Config struct {
 	Registry  *registry.Registry
 	Disk      port.Disk
 	Store     port.ObjectStore
+	Uploads   port.ObjectStore // the same objects, by the way that whole fragments take
 	Metadata  port.Metadata
 	Manifests port.Manifests
 	Metrics   port.Metrics
@@ -56,13 +57,17 @@ type replicaReader struct {
 	timer   *actors.Timer
 	tasks   map[taskKey]running
 	started uint64 // tasks
-	waiters map[upload.WaiterID]*actors.Request
-	asked   upload.WaiterID // the last
-	seam    seam
-	cached  manifest.Row // what the node knew before this process said that it may be old
-	counted upload.Counts
-	bounds  upload.Bounds // what the machine was told
-	ended   *actors.Reason
+	// persists are the tasks of persists that were cancelled, and may not have ended yet.
+	persists []*actors.Task
+	waiters  map[upload.WaiterID]*actors.Request // who waits for an upload.Durable or CutAnswer
+	asked    upload.WaiterID                     // the last
+	seam     seam
+	cached   manifest.Row // what the node knew before this process said that it may be old
+	counted  upload.Counts
+	// published: the counters have begun
+	published bool
+	bounds    upload.Bounds // what the machine was told
+	ended     *actors.Reason
 }
 
 // taskKey tells the tasks apart that can run at the same time.
@@ -75,7 +80,6 @@ type taskKey struct {
 type (
 	tick     struct{}
 	seamTick struct{}
-	lookTick struct{}
 )
 
 // New returns the replica reader of one stream.
@@ -113,7 +117,9 @@ func (r *replicaReader) Init(c *actors.Context) error {
 	r.cfg.Registry.Subscribe(c, r.name("manifest_replica", ""))
 	r.cfg.Registry.Subscribe(c, r.name("governor", ""))
 	r.step(c, upload.Start{})
-	r.lookAtBounds(c)
+	if s, ok := r.cfg.Local.Writer.Status().(segment.Status); ok {
+		r.bound(c, upload.Bounds{MaxBytes: s.Retention.MaxBytes, MaxAge: s.Retention.MaxAge})
+	}
 	return nil
 }
 
@@ -132,8 +138,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.step(c, upload.Tick{})
 	case seamTick:
 		r.showSeam(c)
-	case lookTick:
-		r.lookAtBounds(c)
+	case upload.Bounds:
+		r.bound(c, msg)
 	case pace.Granted:
 		r.step(c, upload.Granted{Ref: msg.Ref})
 	case registry.Registered:
@@ -150,20 +156,12 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 	return r.ended
 }
 
-// lookEvery is how soon, at the latest, a change of the log's bounds is seen.
-const lookEvery = 10 * time.Second
-
-// lookAtBounds takes the stream's retention from what the log's writer publishes, which
-// is what it applies itself.
-func (r *replicaReader) lookAtBounds(c *actors.Context) {
-	if s, ok := r.cfg.Local.Writer.Status().(segment.Status); ok {
-		bounds := upload.Bounds{MaxBytes: s.Retention.MaxBytes, MaxAge: s.Retention.MaxAge}
-		if bounds != r.bounds {
-			r.bounds = bounds
-			r.step(c, upload.Retain{Bounds: bounds})
-		}
+// bound takes the stream's retention, which the log applies to itself.
+func (r *replicaReader) bound(c *actors.Context, bounds upload.Bounds) {
+	if bounds != r.bounds {
+		r.bounds = bounds
+		r.step(c, upload.Retain{Bounds: bounds})
 	}
-	c.After(lookEvery, lookTick{})
 }
 
 func (r *replicaReader) registered(c *actors.Context, msg registry.Registered) {
@@ -176,24 +174,37 @@ func (r *replicaReader) registered(c *actors.Context, msg registry.Registered) {
 }
 
 func (r *replicaReader) asks(c *actors.Context, req *actors.Request) {
-	wait, ok := req.Body.(upload.AwaitDurable)
-	if !ok {
+	switch ask := req.Body.(type) {
+	case upload.AwaitDurable:
+		in := upload.Await{ID: r.keep(req), Next: ask.Next}
+		if ask.For > 0 {
+			in.Until = r.now().Add(ask.For)
+		}
+		r.step(c, in)
+	case upload.CutNow:
+		r.step(c, upload.ForceCut{ID: r.keep(req), Upto: r.cfg.Local.Committed(), Until: r.now().Add(ask.For)})
+	case upload.Describe:
+		req.Reply(r.machine.Status())
+	default:
 		req.Fail(fmt.Errorf("replica reader of %s: %T is no question it answers", r.id, req.Body))
-		return
 	}
+}
+
+// keep remembers a question that the machine answers.
+func (r *replicaReader) keep(req *actors.Request) upload.WaiterID {
 	r.asked++
 	r.waiters[r.asked] = req
-	r.step(c, upload.Await{ID: r.asked, Next: wait.Next})
+	return r.asked
 }
 
 // Terminate waits for the end of a persist, whose context is cancelled: a pointer that
 // moved after this process ended would be a conflict for its successor.
 func (r *replicaReader) Terminate(*actors.Context, actors.Reason) {
-	for _, kind := range []string{taskPutRoot, taskSwap} {
-		if t, ok := r.tasks[taskKey{kind: kind}]; ok {
-			t.task.Cancel()
-			<-t.task.Done()
-		}
+	for key := range r.tasks {
+		r.endTask(key)
+	}
+	for _, t := range r.persists {
+		<-t.Done()
 	}
 }
 

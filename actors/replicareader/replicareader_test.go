@@ -390,8 +390,15 @@ func TestWhoWaitsForAnOffsetIsAnswered(t *testing.T) {
 			t.Fatalf("answered %s too early", <-answer)
 		}
 		b.grow(1)
-		if got := <-answer; got != "{40 true} <nil>" || b.stored().Next != 40 {
+		if got := <-answer; got != "{40 true false} <nil>" || b.stored().Next != 40 {
 			t.Fatalf("answered %s", got)
+		}
+		a, err := h.Call(context.Background(), upload.AwaitDurable{Next: 41, For: time.Minute})
+		if want := (upload.Durable{Next: 40, Late: true}); a != any(want) || err != nil {
+			t.Fatalf("after its time: %+v, %v", a, err)
+		}
+		if s := b.status(h).Pipeline; s.Waiters != 0 {
+			t.Fatalf("%d wait", s.Waiters)
 		}
 		if _, err := h.Call(context.Background(), "nonsense"); err == nil {
 			t.Fatal("answers nonsense")

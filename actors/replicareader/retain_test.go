@@ -2,10 +2,12 @@ package replicareader
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/core/fragment"
 	"millrace/core/segment"
+	"millrace/core/upload"
 )
 
 // The store follows the bounds of the running log, also when they change, and the
@@ -16,7 +18,7 @@ func TestTheStoreFollowsTheLogsRetention(t *testing.T) {
 		b.grow(20)
 		b.until(200)
 		before := b.verify()
-		b.writer.Send(segment.SetRetention{Retention: segment.Retention{MaxBytes: 6 * b.sizeOfChunk()}})
+		h.Send(upload.Bounds{MaxBytes: 6 * b.sizeOfChunk()})
 		b.pass(time.Minute)
 		after := b.verify()
 		if after.First != 140 || after.Next != 200 {
@@ -39,7 +41,7 @@ func TestTheStoreFollowsTheLogsRetention(t *testing.T) {
 			t.Fatalf("the row begins at %s", row.Manifest.First)
 		}
 		// Idle, it expires by its age, and goes on behind.
-		b.writer.Send(segment.SetRetention{Retention: segment.Retention{MaxAge: time.Hour}})
+		h.Send(upload.Bounds{MaxAge: time.Hour})
 		b.pass(30 * time.Minute)
 		if m := b.stored(); m.First != 140 {
 			t.Fatalf("after half of the age the store begins at %s", m.First)
@@ -55,6 +57,21 @@ func TestTheStoreFollowsTheLogsRetention(t *testing.T) {
 		}
 		if why := b.status(h).Trouble(); why != "" {
 			t.Fatal(why)
+		}
+	})
+}
+
+// One that starts finds the bounds by itself.
+func TestTheStoreBeginsWithTheLogsRetention(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.writer.Send(segment.Status{Retention: segment.Retention{MaxBytes: 6 * b.sizeOfChunk()}})
+		synctest.Wait()
+		b.start()
+		b.grow(20)
+		b.until(200)
+		b.pass(time.Minute)
+		if m := b.verify(); m.First != 140 {
+			t.Fatalf("the store has [%s, %s)", m.First, m.Next)
 		}
 	})
 }

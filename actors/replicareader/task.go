@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"millrace/actors"
@@ -67,9 +68,23 @@ func (r *replicaReader) taskEnded(c *actors.Context, msg taskEnded) {
 
 // endTask cancels a task and forgets it; what it returns is of no interest.
 func (r *replicaReader) endTask(key taskKey) {
-	if t, ok := r.tasks[key]; ok {
-		t.task.Cancel()
-		delete(r.tasks, key)
+	t, ok := r.tasks[key]
+	if !ok {
+		return
+	}
+	t.task.Cancel()
+	delete(r.tasks, key)
+	if key.kind == taskPutRoot || key.kind == taskSwap {
+		r.persists = append(slices.DeleteFunc(r.persists, ended), t.task)
+	}
+}
+
+func ended(t *actors.Task) bool {
+	select {
+	case <-t.Done():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -122,7 +137,7 @@ func (r *replicaReader) swapPointer(ctx context.Context, e upload.SwapPointer) u
 func (r *replicaReader) upload(ctx context.Context, e upload.Upload) upload.Input {
 	b := newBody(ctx, r.cfg.Disk, string(r.id), e.Fragment)
 	crc := b.addTail(e.CRC)
-	err := errors.Join(r.cfg.Store.Put(ctx, e.Key, b, b.size, crc, false), b.Close())
+	err := errors.Join(r.cfg.Uploads.Put(ctx, e.Key, b, b.size, crc, false), b.Close())
 	return upload.Uploaded{Gen: e.Gen, Ref: e.Ref, Floor: r.cfg.Local.First(), Result: resultOf(err)}
 }
 

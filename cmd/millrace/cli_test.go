@@ -18,9 +18,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"millrace/actors/admin"
+	"millrace/actors/port"
 	"millrace/cmd/internal/httpadmin"
 	"millrace/core/pgout"
 	"millrace/core/pos"
+	"millrace/core/renew"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -38,6 +40,7 @@ func shop() admin.StreamStatus {
 		RemoteState: admin.RemoteKnown, RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
 		Local:   map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
 		Tiering: map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
+		Upload:  uploads(),
 	}
 }
 
@@ -45,13 +48,20 @@ func empty() admin.StreamStatus {
 	return admin.StreamStatus{
 		ID: "__büro_1", Name: "büro", State: "waiting", Why: "disk full", First: -1, Next: 40, LocalFirst: 20, RemoteFirst: -1, SeamNext: -1,
 		RemoteState: admin.RemoteUnknown, RemoteWhy: "waiting: the manifest is not in the object store",
+		Upload: &admin.UploadReport{Node: "n1", Store: admin.StoreStatus{Where: "directory /mnt/store", Accessible: "unknown"}, Error: admin.ReaderTimeout, Why: "the replica reader did not answer within 5s"},
 	}
 }
 
 func (fakeNode) Status(context.Context) admin.NodeStatus {
 	return admin.NodeStatus{
 		Node: "n1", Version: "v1.2.3", Cluster: "00000000000000aa", Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "directory /mnt/store", Tiering: "enabled",
+		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "s3 bucket", Access: "no (access denied)",
+		Credentials: &renew.Status{State: renew.StateExpiring, Source: "profile backup", AccessKeyID: "AKIA1", Expires: 1772366400000, Why: "the source refuses"},
+		Pools: []admin.Pool{
+			{Name: "upload", PoolStats: port.PoolStats{Max: 20, Open: 3, InUse: 2, Waiting: 1}},
+			{Name: "general", Closed: "the process general_pool does not run"},
+		},
+		Tiering: "enabled",
 		Streams: 2, Captures: 1, Zombies: 1, Reasons: []string{"capture shop: server refused"},
 		Parts: map[string]any{"governor": map[string]any{"queued": 3}},
 	}
@@ -162,6 +172,9 @@ func TestTranscript(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"}, {"status", "--json"}, {"status", "shop"}, {"status", "büro"}, {"status", "none"}, {"status", "a/b?c"}, {"status", "a", "b"},
 		{"status", "shop", "--json"},
+		{"stream", "cut", "shop"}, {"stream", "cut", "shop", "--wait"}, {"stream", "cut", "shop", "--wait", "--json"}, {"stream", "cut", "lost", "--wait"},
+		{"stream", "cut", "slow", "--wait", "--timeout", "1ms"}, {"stream", "cut", "büro"}, {"stream", "cut", "none"}, {"stream", "cut"},
+		{"stream", "cut", "shop", "--timeout", "soon"},
 		{"streams"}, {"streams", "extra"},
 		{"stream", "create", "new", "--arg", "k=7"}, {"stream", "create", "shop"}, {"stream", "create"}, {"stream", "create", "x", "--arg", "k"},
 		{"stream", "create", "new", "--json"},

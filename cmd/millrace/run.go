@@ -167,7 +167,7 @@ func (w *world) claim(prefix string, log zerolog.Logger) error {
 func (w *world) ports(cfg settings.Settings, log zerolog.Logger) node.Ports {
 	metrics := promhook.New(version(), func(what string) { log.Error().Str("metric", what).Msg("a metric is used against its declaration") })
 	return node.Ports{
-		Disk: w.disk, Store: w.store.general, Metadata: w.meta, State: w.state, Metrics: metrics,
+		Disk: w.disk, Store: w.store.general, Uploads: w.store.uploads, Remote: w.store.remote, Metadata: w.meta, State: w.state, Metrics: metrics, Durations: metrics,
 		Postgres: func(c settings.Capture) port.Postgres { return w.databases[c.Name] },
 		Serve: func(n admin.Node) admin.Server {
 			return httpadmin.New(httpadmin.Config{

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,7 @@ func newStatusCommand(g *globals) *cobra.Command {
 		Args:  operands(0, "STREAM"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if len(names) == 1 {
-				return ask(g, http.MethodGet, streamPath(names[0]), nil, showStream)
+				return streamStatus(g, names[0])
 			}
 			if err := ask(g, http.MethodGet, "/status", nil, showNode); err != nil || g.json {
 				return err
@@ -44,9 +46,15 @@ func showNode(w io.Writer, n admin.NodeStatus) {
 		{"cluster", n.Cluster},
 		{"data", fmt.Sprintf("%s, %s free", n.DataDir, size(n.DiskFree))},
 		{"store", n.Store},
-		{"tiering", n.Tiering},
-		{"holds", count(n.Streams, "stream") + ", " + count(n.Captures, "capture")},
+		{"accessible", n.Access},
 	}
+	if n.Credentials != nil {
+		rows = append(rows, []string{"credentials", n.Credentials.String()})
+	}
+	for _, p := range n.Pools {
+		rows = append(rows, []string{p.Name + " pool", p.String()})
+	}
+	rows = append(rows, []string{"tiering", n.Tiering}, []string{"holds", count(n.Streams, "stream") + ", " + count(n.Captures, "capture")})
 	if n.Zombies > 0 {
 		rows = append(rows, []string{"zombies", count(n.Zombies, "process") + " abandoned and still running"})
 	}
@@ -57,6 +65,26 @@ func showNode(w io.Writer, n admin.NodeStatus) {
 	for _, part := range sortedKeys(n.Parts) {
 		section(w, part, n.Parts[part])
 	}
+}
+
+// streamStatus shows one stream. It fails if the stream's replica reader does not answer,
+// after all that is known without it.
+func streamStatus(g *globals, name string) error {
+	c, err := newClient(context.Background(), g)
+	if err != nil {
+		return err
+	}
+	var s admin.StreamStatus
+	raw, err := c.call(http.MethodGet, streamPath(name), nil, &s)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	showStream(&b, s)
+	if err := g.say(raw, b.String()); err != nil || s.Upload == nil || s.Upload.Error == "" {
+		return err
+	}
+	return &failure{what: s.Upload.Why, hint: "millrace registry " + name + " shows the process, millrace events what became of it"}
 }
 
 func showStream(w io.Writer, s admin.StreamStatus) {
@@ -84,8 +112,10 @@ func showStream(w io.Writer, s admin.StreamStatus) {
 		{"gaps", strconv.Itoa(s.Gaps)},
 		{"not stored", missing},
 	})
+	if s.Upload != nil {
+		showUpload(w, s)
+	}
 	section(w, "local log", s.Local)
-	section(w, "tiering", s.Tiering)
 	section(w, "capture", s.Capture)
 }
 

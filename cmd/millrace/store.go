@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"millrace/actors/node"
 	"millrace/actors/port"
 	"millrace/cmd/internal/dirstore"
 	"millrace/cmd/internal/s3store"
@@ -22,7 +23,7 @@ const claimDeadline = 5 * time.Second
 type objectStore struct {
 	general port.ObjectStore
 	uploads port.ObjectStore // of whole fragments
-	s3      *s3store.Store   // nil with a directory
+	remote  *node.Remote     // nil with a directory
 	close   func() error
 }
 
@@ -43,7 +44,8 @@ func openStore(cfg settings.Store) (*objectStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &objectStore{general: s.General(), uploads: s.Uploads(), s3: s, close: s.Close}, nil
+	remote := &node.Remote{Keyring: s.Keyring(), UploadPool: s.UploadPool(), GeneralPool: s.GeneralPool()}
+	return &objectStore{general: s.General(), uploads: s.Uploads(), remote: remote, close: s.Close}, nil
 }
 
 // where says in words where the store is.
@@ -62,7 +64,7 @@ func where(cfg settings.Store) string {
 // does not tell within the deadline the node starts: nothing is put or deleted before
 // the store monitor knows.
 func (o *objectStore) claim(prefix string, cluster pos.UID, log zerolog.Logger) error {
-	if o.s3 == nil {
+	if o.remote == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), stopDeadline)
 		defer cancel()
 		return port.Claim(ctx, o.general, prefix, cluster)
@@ -82,7 +84,7 @@ func (o *objectStore) claim(prefix string, cluster pos.UID, log zerolog.Logger) 
 // claimS3 claims with credentials and connections that it gives back: from here on they
 // are owned by processes of the tree, which do not run yet.
 func (o *objectStore) claimS3(ctx context.Context, prefix string, cluster pos.UID) error {
-	ring, pool := o.s3.Keyring(), o.s3.GeneralPool()
+	ring, pool := o.remote.Keyring, o.remote.GeneralPool
 	keys, err := ring.Fetch(ctx)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func TestTheStartClaimsABucket(t *testing.T) {
 	if foreign, ok := errors.AsType[*port.ForeignPrefixError](err); !ok || foreign.Owner != 1 {
 		t.Errorf("another cluster: %v", err)
 	}
-	if got := store.s3.GeneralPool().Stats(); got.InUse != 0 || got.Open != 0 {
+	if got := store.remote.GeneralPool.Stats(); got.InUse != 0 || got.Open != 0 {
 		t.Errorf("after the claim: %+v", got)
 	}
 	for name, o := range map[string]port.ObjectStore{"general": store.general, "uploads": store.uploads} {

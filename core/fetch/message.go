@@ -95,12 +95,15 @@ type Error struct {
 }
 
 // Error says what failed, on what and what to do.
-func (e *Error) Error() string {
+func (e *Error) Error() string { return fmt.Sprintf("reading stream %s %s", e.Stream, e.Where()) }
+
+// Where is Error without the stream, for whoever has named it.
+func (e *Error) Where() string {
 	at := "its first record"
 	if e.At.Valid() {
 		at = "offset " + e.At.String()
 	}
-	return fmt.Sprintf("reading stream %s at %s: %s: %s", e.Stream, at, e.Class, e.Why)
+	return fmt.Sprintf("at %s: %s: %s", at, e.Class, e.Why)
 }
 
 // Lasting reports whether only an operator can change it. Otherwise it is worth

@@ -34,9 +34,10 @@ type Config struct {
 //  1. the chunks added since the last cut follow each other without a gap
 //  2. no chunk is added to a full fragment, except by a caller that ignores Full
 type Assembly struct {
-	cfg   Config
-	cur   Fragment
-	since pos.Millis // when the first chunk of cur was added
+	cfg     Config
+	cur     Fragment
+	payload int64      // of records in cur
+	since   pos.Millis // when the first chunk of cur was added
 }
 
 // New returns an empty assembly.
@@ -70,6 +71,7 @@ func (a *Assembly) Add(ref segment.ChunkRef, now pos.Millis) error {
 	f.Next, f.Epoch = h.Next(), h.Epoch
 	f.LastTime = max(f.LastTime, h.Timestamp)
 	f.Size += ref.Size
+	a.payload += int64(h.DataSize)
 	f.Chunks++
 	return nil
 }
@@ -104,6 +106,16 @@ func (a *Assembly) Next() pos.Offset {
 // Bytes returns the size of what waits, in bytes on disk.
 func (a *Assembly) Bytes() int64 { return a.cur.Size }
 
+// Payload returns how many of them are records, without the chunks' headers, filters
+// and trailers.
+func (a *Assembly) Payload() int64 { return a.payload }
+
+// Chunks returns how many chunks wait.
+func (a *Assembly) Chunks() int { return a.cur.Chunks }
+
+// Target returns the size at which a fragment is complete.
+func (a *Assembly) Target() int64 { return a.cfg.TargetBytes }
+
 // Full reports whether the fragment must be cut at the time now: it reached its
 // size, its number of chunks or its age.
 func (a *Assembly) Full(now pos.Millis) bool {
@@ -132,4 +144,4 @@ func (a *Assembly) Cut() Fragment {
 }
 
 // Reset forgets what waits.
-func (a *Assembly) Reset() { a.cur, a.since = Fragment{}, 0 }
+func (a *Assembly) Reset() { a.cur, a.payload, a.since = Fragment{}, 0, 0 }

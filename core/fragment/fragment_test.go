@@ -144,6 +144,29 @@ func TestChunksThatDoNotFollowAreRefused(t *testing.T) {
 	add(t, a, ref(100, 1, 0, 0, 8, 10), 0)
 }
 
+// Item 52: chunks of tracking data at the edges of a fragment count with their records,
+// so that what follows is contiguous.
+func TestItem52TrackingChunksAtTheEdges(t *testing.T) {
+	a := New(Config{TargetBytes: 1 << 20})
+	next := pos.Offset(100)
+	for _, c := range []struct {
+		kind    chunk.Type
+		records uint32
+	}{{chunk.TrackingSnapshot, 1}, {chunk.User, 10}, {chunk.TrackingDelta, 1}} {
+		ref := segment.ChunkRef{
+			Header: chunk.Header{Type: c.kind, Entries: 1, Records: c.records, Timestamp: 1, Epoch: 1, ID: next}, Segment: 100, Position: int64(next), Size: 1,
+		}
+		if err := a.Add(ref, 0); err != nil {
+			t.Fatal(err)
+		}
+		next += pos.Offset(c.records)
+	}
+	f := a.Cut()
+	if f.First != 100 || f.Next != 112 || f.Chunks != 3 {
+		t.Fatalf("cut %+v", f)
+	}
+}
+
 func TestManySmallChunksAreCutByNumber(t *testing.T) {
 	a := New(Config{})
 	for i := range MaxChunks {

@@ -9,6 +9,8 @@
 //   - A transfer is granted as soon as the bucket holds its size, or is full: one
 //     larger than the bucket waits for a full one and leaves a debt, so that the rate
 //     holds over time whatever the sizes are.
+//   - At most so many are under way at once: the wait for a connection is spent in the
+//     queue, where no deadline runs.
 //   - It is charged once, when granted. What fails and is tried again asks again.
 //   - Whoever is dead by the time its turn comes is dropped and costs nothing.
 package pace

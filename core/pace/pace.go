@@ -13,6 +13,10 @@ type Config struct {
 	// Burst is how many bytes may go at once after a pause. 0 is allowed: then every
 	// transfer waits until the debt of the one before it is paid.
 	Burst int64
+	// MaxInFlight is how many transfers may be granted and not done at once; not above 0:
+	// any number. More than the store has connections for would only wait behind them
+	// with their deadlines running.
+	MaxInFlight int
 }
 
 // DefaultBurst returns the burst that goes with a rate: a fifth of a second.
@@ -28,7 +32,8 @@ const perByte = 1000
 //
 //	P1 the tokens never exceed the burst
 //	P2 without a limit nothing waits
-//	P3 with something waiting, the tokens do not suffice for the first of it
+//	P3 with something waiting, the tokens do not suffice for the first of it, or as many
+//	   transfers as may are under way
 //	P4 no owner has the same ref granted twice
 //	P5 the sums of bytes are those of what they sum
 type Machine struct {
@@ -55,6 +60,7 @@ type Counts struct {
 // Status is a Machine's state as the operator sees it.
 type Status struct {
 	BytesPerSecond int64 `json:"bytes_per_second"` // 0: no limit
+	MaxInFlight    int   `json:"max_in_flight"`    // 0: no limit
 	Burst          int64 `json:"burst_bytes"`
 	Tokens         int64 `json:"tokens_bytes"` // negative: debt of an oversized transfer
 	Waiting        int   `json:"waiting"`
@@ -118,6 +124,9 @@ func (m *Machine) fill(now pos.Millis) {
 func (m *Machine) grant(out []Effect) []Effect {
 	for len(m.waiting) > 0 {
 		s := m.waiting[0]
+		if m.busy() {
+			return out // a Done, or the end of an owner, lets it go on
+		}
 		if lack := m.lack(s); lack > 0 {
 			wait := (lack + m.cfg.BytesPerSecond - 1) / m.cfg.BytesPerSecond
 			return append(out, Wake{At: m.filled + pos.Millis(wait)})
@@ -136,6 +145,8 @@ func (m *Machine) grant(out []Effect) []Effect {
 	m.waiting = nil
 	return out
 }
+
+func (m *Machine) busy() bool { return m.cfg.MaxInFlight > 0 && m.grantedCount >= m.cfg.MaxInFlight }
 
 // lack returns how many parts are missing until s can be granted.
 func (m *Machine) lack(s Submit) int64 {
@@ -210,7 +221,7 @@ func (m *Machine) Counts() Counts { return m.counts }
 // Status returns the state for the operator.
 func (m *Machine) Status() Status {
 	return Status{
-		BytesPerSecond: m.cfg.BytesPerSecond, Burst: m.cfg.Burst, Tokens: m.parts / perByte,
+		BytesPerSecond: m.cfg.BytesPerSecond, MaxInFlight: max(m.cfg.MaxInFlight, 0), Burst: m.cfg.Burst, Tokens: m.parts / perByte,
 		Waiting: len(m.waiting), WaitingBytes: m.waitingBytes,
 		InFlight: m.grantedCount, InFlightBytes: m.grantedBytes,
 	}
@@ -220,10 +231,10 @@ func (m *Machine) check() error {
 	if m.parts > m.cfg.Burst*perByte {
 		return fmt.Errorf("P1: %d parts of a token, the burst is %d bytes", m.parts, m.cfg.Burst)
 	}
-	if m.cfg.BytesPerSecond == 0 && len(m.waiting) > 0 {
+	if m.cfg.BytesPerSecond == 0 && m.cfg.MaxInFlight <= 0 && len(m.waiting) > 0 {
 		return fmt.Errorf("P2: %d wait though there is no limit", len(m.waiting))
 	}
-	if len(m.waiting) > 0 && m.lack(m.waiting[0]) <= 0 {
+	if len(m.waiting) > 0 && !m.busy() && m.lack(m.waiting[0]) <= 0 {
 		return fmt.Errorf("P3: %+v waits though the bucket holds %d parts", m.waiting[0], m.parts)
 	}
 	count, bytes, waiting := 0, int64(0), int64(0)

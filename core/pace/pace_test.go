@@ -90,6 +90,30 @@ func TestItem31(t *testing.T) {
 	})
 }
 
+// Item 30: what there are no connections for waits in the queue, and goes on in its
+// order whichever way a place becomes free.
+func TestItem30AtMostSoManyAreUnderWay(t *testing.T) {
+	m := New(Config{MaxInFlight: 2}, 0)
+	want(t, play(t, m, ask(0, alice, 1, 10)), Grant{alice, 1})
+	want(t, play(t, m, ask(0, alice, 2, 10)), Grant{alice, 2})
+	for ref := Ref(3); ref < 7; ref++ {
+		want(t, play(t, m, ask(0, bob, ref, 10)))
+	}
+	if s := m.Status(); s.InFlight != 2 || s.Waiting != 4 || s.MaxInFlight != 2 {
+		t.Fatalf("status %+v", s)
+	}
+	want(t, play(t, m, End{Done: Done{alice, 2}}), Grant{bob, 3})
+	want(t, play(t, m, Withdraw{Cancel: Cancel{bob, []Ref{3}}}), Grant{bob, 4})
+	want(t, play(t, m, OwnerDown{Owner: alice}), Grant{bob, 5})
+	want(t, play(t, m, Tick{1}))
+	// A free place is not enough: the tokens have to be there too.
+	m = New(Config{MaxInFlight: 1, BytesPerSecond: 1000, Burst: 100}, 0)
+	want(t, play(t, m, ask(0, alice, 1, 100)), Grant{alice, 1})
+	want(t, play(t, m, ask(0, alice, 2, 100)))
+	want(t, play(t, m, End{Now: 50, Done: Done{alice, 1}}), Wake{100})
+	want(t, play(t, m, Tick{100}), Grant{alice, 2})
+}
+
 // Item 32: small ones do not overtake a large one, though their tokens would do.
 func TestItem32(t *testing.T) {
 	m := New(Config{BytesPerSecond: 1000, Burst: 200}, 0)
@@ -144,7 +168,10 @@ func TestALongPauseFillsTheBucketAndNoMore(t *testing.T) {
 
 func TestRateFairnessAndDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Config{BytesPerSecond: rapid.Int64Range(0, 5_000).Draw(t, "rate"), Burst: rapid.Int64Range(0, 2_000).Draw(t, "burst")}
+		cfg := Config{
+			BytesPerSecond: rapid.Int64Range(0, 5_000).Draw(t, "rate"), Burst: rapid.Int64Range(0, 2_000).Draw(t, "burst"),
+			MaxInFlight: rapid.IntRange(0, 3).Draw(t, "at once"),
+		}
 		m, twin := New(cfg, 0), New(cfg, 0)
 		var queue []Ref
 		var granted, largest int64
@@ -177,6 +204,9 @@ func TestRateFairnessAndDeterminism(t *testing.T) {
 					queue = queue[1:]
 					granted += sizes[g.Ref]
 				}
+			}
+			if n := m.Status().InFlight; cfg.MaxInFlight > 0 && n > cfg.MaxInFlight {
+				t.Fatalf("%d are under way, at most %d may be", n, cfg.MaxInFlight)
 			}
 			bound := cfg.Burst + cfg.BytesPerSecond*int64(now)/1000 + largest
 			if cfg.BytesPerSecond > 0 && granted > bound {

@@ -88,13 +88,24 @@ func (m *Machine) silent(since pos.Millis) *Waiting {
 		Hint: "look at the server's walsender process: it may be stopped, starved or decoding a huge transaction"}
 }
 
+// letGoAfter is how long the log may stand still before the replication connection is
+// given up.
+const letGoAfter = 15 * time.Second
+
+// letGo gives up the replication connection of a log that stands still: a server that is
+// told to stop waits, without an end, until a connected receiver has confirmed all it was
+// sent. The look that follows waits for the log, and the slot keeps what is owed.
+func (m *Machine) letGo() {
+	since := m.log.standsSince()
+	if m.stage >= stStream && since != 0 && m.now-since >= pos.Millis(letGoAfter.Milliseconds()) {
+		m.again(fmt.Sprintf("the stream's log has not taken records since %s; it is waited for without a replication connection, so that the server can be stopped", since))
+	}
+}
+
 // stuck warns of a log that takes nothing.
 func (m *Machine) stuck(now pos.Millis) (Warning, bool) {
-	since := pos.Millis(0)
-	switch {
-	case m.log.flying:
-		since = m.log.flownAt
-	case m.stage == stLook:
+	since := m.log.standsSince()
+	if m.stage == stLook {
 		since = m.lookedAt
 	}
 	if since == 0 || now-since <= stalled {

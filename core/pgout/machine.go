@@ -165,11 +165,13 @@ func (m *Machine) take(in Input) {
 		m.stream.inbox = append(m.stream.inbox, in.Messages...)
 	case *Appended:
 		m.log.appended(in.Next)
+		m.log.movedAt = m.now
 	case *Refused:
 		m.again(fmt.Sprintf("the stream's log ends at offset %s, not at %s: reading its tail again", in.Next, m.log.expected()))
 	case *Synced:
 		m.log.watching = false
 		m.log.synced = max(m.log.synced, in.Next)
+		m.log.movedAt = m.now
 	case *Inspected:
 		m.inspected(&in.Server)
 	case *Failed:
@@ -198,6 +200,7 @@ func (m *Machine) surveyed(s *Survey) {
 		m.trouble.set(d.Why, "")
 		m.enter(stFree)
 	case ActLoad:
+		m.trouble.clear()
 		m.emit(&Warn{Text: "loading: " + d.Why})
 		m.log.start(s.Log.Next, Mark{Position: s.tail(), Offset: s.Log.Next - 1}, Tail{})
 		m.enter(stSaveCreating)
@@ -271,7 +274,9 @@ func (m *Machine) rowSaved(row Row) {
 
 // pump emits whatever the state now calls for.
 func (m *Machine) pump() {
+	m.letGo()
 	if m.stage == stWait && m.now >= m.trouble.retryAt {
+		m.trouble.retryAt = 0
 		m.enter(stLook)
 	}
 	if m.stage == stStream {
@@ -285,6 +290,9 @@ func (m *Machine) pump() {
 	m.pumpInspect()
 	m.pumpConfirm()
 	if m.log.mustWatch() {
+		if m.log.movedAt == 0 {
+			m.log.movedAt = m.now
+		}
 		m.log.watching = true
 		m.emit(&WatchSync{Gen: m.gen, From: m.log.synced})
 	}

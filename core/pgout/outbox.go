@@ -17,7 +17,7 @@ type outbox struct {
 	last    Mark       // of the newest record written (held included): Offset is what it will get
 	flying  bool
 	flight  int        // bytes of the append in flight
-	flownAt pos.Millis // since when it is
+	movedAt pos.Millis // when the log last took something, or had nothing to take
 	// committed and synced are next offsets, as the log told.
 	committed, synced pos.Offset
 	watching          bool
@@ -77,6 +77,15 @@ func (o *outbox) appended(next pos.Offset) {
 	o.flying, o.flight = false, 0
 }
 
+// standsSince is since when the log has owed an answer, or a sync, and has given none; 0
+// when it owes nothing.
+func (o *outbox) standsSince() pos.Millis {
+	if o.flying || o.watching && o.synced < o.committed {
+		return o.movedAt
+	}
+	return 0
+}
+
 // expected is the offset the append in flight was to begin at.
 func (o *outbox) expected() pos.Offset { return o.committed }
 
@@ -116,7 +125,9 @@ func (m *Machine) flush() {
 	if len(m.log.batch) == 0 || m.log.flying {
 		return
 	}
+	if m.log.standsSince() == 0 {
+		m.log.movedAt = m.now
+	}
 	records, at := m.log.take()
-	m.log.flownAt = m.now
 	m.emit(&Append{Gen: m.gen, ExpectNext: at, Records: records})
 }

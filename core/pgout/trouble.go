@@ -161,6 +161,9 @@ func (m *Machine) setTimer() {
 		sooner(m.confirm.dueAt(m))
 	default: // goes on with an answer, not with time
 	}
+	if since := m.log.standsSince(); since != 0 && m.stage >= stStream {
+		sooner(since.Add(letGoAfter))
+	}
 	sooner(m.inspect.dueAt(m.stage))
 	if due != 0 && due != m.timerAt {
 		m.timerAt = due

@@ -218,12 +218,10 @@ func TestSilentServer(t *testing.T) {
 func TestStuckLog(t *testing.T) {
 	cfg := testConfig
 	cfg.BatchRecords = 1
-	for _, stage := range []stage{stStream, stLook, stLoad} {
+	for _, stage := range []stage{stLook, stLoad} {
 		s := tell(t, cfg)
 		s.resume(confirmed)
 		switch stage {
-		case stStream:
-			s.wal(600, begin(600), orders, insert("1"), insert("2"), insert("3"), insert("4"))
 		case stLook:
 			s.step(&Down{At: s.at()})
 			s.step(&Up{At: s.at()})
@@ -247,5 +245,67 @@ func TestStuckLog(t *testing.T) {
 				t.Fatalf("%s: %+v", stage, st)
 			}
 		}
+	}
+}
+
+// A server that is told to stop waits for a connected receiver to confirm what it was
+// sent. Where the log can't take that, or can't sync it, the connection is given up.
+func TestStandingLogLetsTheServerGo(t *testing.T) {
+	cfg := testConfig
+	cfg.BatchRecords = 1
+	for _, c := range []struct {
+		name  string
+		stand func(s *story)
+	}{
+		{"takes nothing", func(*story) {}},
+		{"syncs nothing", func(s *story) {
+			for n := range 3 {
+				s.step(&Appended{At: s.at(), Next: pos.Offset(11 + n)})
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := tell(t, cfg)
+			s.resume(confirmed)
+			s.now += 3600_000 // an idle log stands still without harm
+			s.step(&Tick{At: s.at()})
+			s.wal(600, begin(600), orders, insert("1"), insert("2"), insert("3"))
+			c.stand(s)
+			s.now += 14_999
+			s.step(&Tick{At: s.at()})
+			if st := s.m.Status(s.now); s.m.stage != stStream || len(st.Warnings) != 1 || st.State == "silent" {
+				t.Fatalf("before: %s, %+v\n%s", s.m.stage, st, s.text.String())
+			}
+			s.now++
+			s.step(&Tick{At: s.at()})
+			if _, ok := s.last[0].(*CloseAll); !ok || s.m.stage != stWait {
+				t.Fatalf("the connection is kept\n%s", s.text.String())
+			}
+			s.now += 200
+			s.step(&Tick{At: s.at()})
+			if _, ok := s.last[0].(*Look); !ok {
+				t.Fatalf("the log is not waited for\n%s", s.text.String())
+			}
+			if w := s.m.Status(s.now).Waiting; w == nil || w.Until != 0 || !strings.Contains(w.Why, "without a replication connection") {
+				t.Fatalf("waiting: %+v", w)
+			}
+		})
+	}
+}
+
+// What a refused start waited for is over once the load begins.
+func TestLoadClearsTheTrouble(t *testing.T) {
+	s := tell(t, testConfig)
+	s.step(&Up{At: s.at()})
+	s.survey(func(v *Survey) { v.Server.Publication = nil })
+	if w := s.m.Status(s.now).Waiting; w == nil {
+		t.Fatal("a survey without a publication is no trouble")
+	}
+	s.now += 60_000
+	s.step(&Tick{At: s.at()})
+	s.survey(func(v *Survey) { v.Row, v.Server.Slot = nil, nil })
+	s.toLoad()
+	if st := s.m.Status(s.now); st.State != "loading" || st.Waiting != nil {
+		t.Fatalf("state %s, waiting %+v", st.State, st.Waiting)
 	}
 }

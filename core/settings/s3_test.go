@@ -67,7 +67,7 @@ func TestKeysOfTheStoreFitTogether(t *testing.T) {
 		{map[string]any{"storage_class": "standard"}, "store.storage_class", "A-Z"},
 		{map[string]any{"storage_class": "STANDARD_IA"}, "", ""},
 		{map[string]any{"upload_connections": int64(0)}, "store.upload_connections", "1 to 1000"},
-		{map[string]any{"probe_interval": "1s"}, "store.probe_interval", "5s to 1d"},
+		{map[string]any{"probe_interval": "1s"}, "store.probe_interval", "10s to 1d"},
 	} {
 		_, err := parseS3(c.keys)
 		if c.fault == "" && err != nil {

@@ -110,8 +110,8 @@ var storeFields = []Field{
 		node: func(s *Settings) slot { return slot{text: &s.Store.Prefix} },
 	},
 	{
-		Section: "store", Name: "probe_interval", Kind: Span, Min: int64(5 * time.Second), Max: day, Default: "5m",
-		Doc:  "How often the node looks whether the store would take a write, while it does. Seldom is enough: the uploads themselves tell the rest.",
+		Section: "store", Name: "probe_interval", Kind: Span, Min: int64(10 * time.Second), Max: day, Default: "5m",
+		Doc:  "How often the node looks whether the store can be used and the prefix is its own, while all is well. While it is not, or not known, it looks every 5 s.",
 		node: func(s *Settings) slot { return slot{span: &s.Store.ProbeInterval} },
 	},
 }

@@ -22,7 +22,7 @@ func (m *Machine) check() error {
 }
 
 func (m *Machine) checkIdle() error {
-	if len(m.flights) > 0 || m.persist.stage != persistIdle || !m.assembly.Empty() || m.drain.reading {
+	if len(m.cuts) > 0 || len(m.flights) > 0 || m.persist.stage != persistIdle || !m.assembly.Empty() || m.drain.reading {
 		return fmt.Errorf("U9: %d fragments, persist stage %d, in phase %d", len(m.flights), m.persist.stage, m.phase)
 	}
 	return m.checkShown()

@@ -3,6 +3,7 @@ package upload
 import (
 	"fmt"
 
+	"millrace/core/fragment"
 	"millrace/core/pos"
 	"millrace/core/segment"
 )
@@ -80,7 +81,7 @@ func (m *Machine) chunksRead(in ChunksRead) {
 		m.sparse(d.fails, LevelWarn, "the local log can't be read: "+in.Why)
 	default:
 		d.retry, d.why = retry{}, ""
-		if d.ahead, d.end = in.Chunks, in.End || len(in.Chunks) == 0; d.end {
+		if d.ahead, d.end = in.Chunks, in.End || len(in.Chunks) == 0; d.end && len(m.cuts) == 0 {
 			d.at = m.at.Now.Add(m.cfg.ReadPause)
 		}
 	}
@@ -110,9 +111,15 @@ func (m *Machine) cutIfFull() {
 	if m.assembly.Empty() || !m.assembly.Full(m.at.Now) || !m.room() {
 		return
 	}
+	m.cut()
+}
+
+// cut ends the fragment that is being assembled. There is one, and room for it.
+func (m *Machine) cut() *fragment.Fragment {
 	frag := m.assembly.Cut()
 	m.lastFlight++
 	m.flights = append(m.flights, &flight{id: m.lastFlight, frag: &frag, after: m.tail()})
+	return &frag
 }
 
 // tail is where the next fragment comes after: the end of the last one under way,

@@ -117,9 +117,15 @@ type (
 	// it is in a declared gap or was retained away.
 	Answer struct {
 		ID   WaiterID
-		Next pos.Offset // n
+		Next pos.Offset // n; Late: NoOffset if it is not known
 		Held bool
+		Late bool // its time is over
 		Full bool // not answered: too many wait already
+	}
+	// Cut answers a ForceCut.
+	Cut struct {
+		ID WaiterID
+		CutAnswer
 	}
 	// Note is for the log.
 	Note struct {
@@ -164,6 +170,7 @@ func (Forget) effect()       {}
 func (Seam) effect()         {}
 func (Collect) effect()      {}
 func (Answer) effect()       {}
+func (Cut) effect()          {}
 func (Note) effect()         {}
 func (Wake) effect()         {}
 func (Stop) effect()         {}

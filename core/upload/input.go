@@ -156,11 +156,21 @@ type (
 	}
 	// ReplicaUp says that a manifest replica started, or asks for the whole manifest.
 	ReplicaUp struct{ Stamp }
-	// Await asks to be answered when everything below Next is durable in the store.
+	// Await asks to be answered when everything below Next is durable in the store, or
+	// at the time Until, 0: never.
 	Await struct {
 		Stamp
-		ID   WaiterID
-		Next pos.Offset
+		ID    WaiterID
+		Next  pos.Offset
+		Until pos.Millis
+	}
+	// ForceCut asks for a fragment of what is assembled once the log was read up to
+	// Upto, or for the reason why there is none, at the latest at the time Until.
+	ForceCut struct {
+		Stamp
+		ID    WaiterID
+		Upto  pos.Offset
+		Until pos.Millis
 	}
 	// Retain says what the stream's bounds are from now on.
 	Retain struct {
@@ -174,7 +184,7 @@ type (
 // FlightID names a fragment from its cut to its end. It is never used again.
 type FlightID uint64
 
-// WaiterID names an Await. It is never used again.
+// WaiterID names an Await or a ForceCut. It is never used again.
 type WaiterID uint64
 
 func (s Stamp) stamp() Stamp { return s }
@@ -195,6 +205,7 @@ func (RootPut) input()        {}
 func (PointerSwapped) input() {}
 func (ReplicaUp) input()      {}
 func (Await) input()          {}
+func (ForceCut) input()       {}
 func (Retain) input()         {}
 func (StreamDeleted) input()  {}
 
@@ -246,6 +257,9 @@ func Stamped(in Input, s Stamp) Input {
 		in.Stamp = s
 		return in
 	case Await:
+		in.Stamp = s
+		return in
+	case ForceCut:
 		in.Stamp = s
 		return in
 	case Retain:

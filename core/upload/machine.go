@@ -24,7 +24,7 @@ import (
 //	   submission to its end
 //	U7 pending edits have a persist under way, or a time at which one starts
 //	U8 what the manifest replica was told is what the pointer names
-//	U9 nothing is under way but while the log is open
+//	U9 nothing is under way, and nobody waits for a cut, but while the log is open
 type Machine struct {
 	cfg   Config
 	gen   Gen
@@ -60,6 +60,7 @@ type Machine struct {
 	lastFlight FlightID
 	lastRef    pace.Ref
 	waiters    []waiter
+	cuts       []cut
 	wake       pos.Millis // the last Wake; 0: none
 	counts     Counts
 
@@ -137,6 +138,8 @@ func (m *Machine) dispatch(in Input) {
 		m.show()
 	case Await:
 		m.await(in)
+	case ForceCut:
+		m.forceCut(in)
 	case Retain:
 		m.bounds = in.Bounds
 	case StreamDeleted:
@@ -180,6 +183,10 @@ func (m *Machine) pump() {
 	if m.phase == phaseOpen {
 		m.expire()
 		m.gather()
+	}
+	m.force()
+	m.expireWaiters()
+	if m.phase == phaseOpen {
 		m.transfer()
 	}
 	if m.phase == phaseOpen {
@@ -206,8 +213,10 @@ func (m *Machine) setWake() {
 		m.wakePersist(earliest)
 		m.wakeDrain(earliest)
 		m.wakeRetention(earliest)
+		m.wakeForced(earliest)
 	default: // an answer comes, or nothing
 	}
+	m.wakeWaiters(earliest)
 	if at != m.wake && at != 0 {
 		m.emit(Wake{At: at})
 	}

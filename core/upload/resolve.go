@@ -101,6 +101,9 @@ func (m *Machine) resolved(p Pointer, root *manifest.Manifest) {
 		m.anchors = anchorDone // no manifest is stored before the anchor
 	}
 	m.counts.Resolved++
+	if p.Revision.IsZero() {
+		m.counts.ResolvedEmpty++
+	}
 	m.inspect()
 }
 
@@ -132,6 +135,7 @@ func (m *Machine) place(l Local) {
 	if n > l.Next {
 		// A log that was lost begins at n, so this one will grow over it and then either
 		// agree or not. Nothing is given up meanwhile.
+		m.counts.LogBehind++
 		m.waitFor(phaseShort, 0, fmt.Sprintf("the local log ends at %s, the object store holds the stream up to %s", l.Next, n))
 		m.note(LevelWarn, m.why)
 		m.emit(Listen{Gen: m.gen, From: l.Next})

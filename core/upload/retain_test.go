@@ -141,7 +141,9 @@ func TestRetentionDecidesByWhatIsPersisted(t *testing.T) {
 func TestARemovalThatIsNotPersistedDeletesNothing(t *testing.T) {
 	r := opened(t, testConfig, stored(), log(0, 100))
 	r.retain(Bounds{MaxBytes: 1})
+	none[Collect](r)
 	r.after(r.m.cfg.PersistInterval)
+	none[Collect](r)
 	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
 	r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultConflict, "moved"}})
 	other := pointerTo(stored())

@@ -3,6 +3,7 @@ package upload
 import (
 	"fmt"
 
+	"millrace/core/manifest"
 	"millrace/core/pos"
 )
 
@@ -19,8 +20,10 @@ type Counts struct {
 	PersistsFailed     int64
 	Conflicts          int64
 	Resolved           int64
+	ResolvedEmpty      int64 // there was no manifest
 	ResolutionFailures int64
 	FloorPassed        int64 // times that local retention took what was not uploaded
+	LogBehind          int64 // times that the local log was found to end below the seam
 	Gaps               int64 // declared gaps
 	GapRecords         int64 // offsets in them
 	Divergences        int64
@@ -28,6 +31,10 @@ type Counts struct {
 	BytesExpired       int64      // of chunks in them
 	LastPersist        pos.Millis // 0: none yet
 }
+
+// Describe asks a replica reader, with Call, for its Status as it is now. That it
+// answers tells that it is not stuck; what it published last does not.
+type Describe struct{}
 
 // Status is what the operator sees of one replica reader. All "next" offsets are
 // exclusive; an offset of -1 means that there is none.
@@ -71,6 +78,7 @@ type PipelineStatus struct {
 	EditsInPersist int        `json:"edits_in_persist"`
 	BytesInPersist int64      `json:"bytes_in_persist"` // applied and not persisted
 	Persisting     bool       `json:"persisting"`
+	Retaining      bool       `json:"retaining"`             // a removal by retention is not persisted yet
 	PersistWhy     string     `json:"persist_why,omitempty"` // why the last try failed
 	LastPersist    pos.Millis `json:"last_persist_ms"`       // 0: none since it started
 	Waiters        int        `json:"waiters"`
@@ -80,10 +88,13 @@ type PipelineStatus struct {
 
 // FragmentStatus says what is being assembled.
 type FragmentStatus struct {
-	First pos.Offset `json:"first"`
-	Next  pos.Offset `json:"next"`
-	Bytes int64      `json:"bytes"`
-	Due   pos.Millis `json:"due_ms,omitempty"` // when its age cuts it
+	First   pos.Offset `json:"first"`
+	Next    pos.Offset `json:"next"`
+	Target  int64      `json:"target_bytes"`  // it is cut at this size
+	Bytes   int64      `json:"bytes"`         // on disk
+	Payload int64      `json:"payload_bytes"` // of records, without the chunks' headers, filters and trailers
+	Chunks  int        `json:"chunks"`
+	Due     pos.Millis `json:"due_ms,omitempty"` // when its age cuts it
 }
 
 var phaseNames = [...]string{"new", "resolving", "waiting", "stalled", "placing", "waiting", "running", "stopped"}
@@ -99,7 +110,10 @@ func (m *Machine) Status() Status {
 		Stream:   StreamStatus{ID: m.cfg.Stream, Epoch: m.cfg.Epoch, State: phaseNames[m.phase], Why: m.why, Until: m.until},
 		Remote:   RemoteStatus{First: pos.NoOffset, Next: pos.NoOffset, PersistedNext: pos.NoOffset},
 		Pipeline: m.pipelineStatus(),
-		Fragment: FragmentStatus{First: m.assembly.First(), Next: m.assembly.Next(), Bytes: m.assembly.Bytes()},
+		Fragment: FragmentStatus{
+			First: m.assembly.First(), Next: m.assembly.Next(), Target: m.assembly.Target(),
+			Bytes: m.assembly.Bytes(), Payload: m.assembly.Payload(), Chunks: m.assembly.Chunks(),
+		},
 	}
 	if due, ok := m.assembly.Due(); ok {
 		s.Fragment.Due = due
@@ -122,6 +136,9 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 		Anchor: anchorNames[m.anchors], Edits: len(m.edits), EditsInPersist: m.persist.edits,
 		BytesInPersist: m.applied.bytes, Persisting: m.persist.stage != persistIdle,
 		LastPersist: m.counts.LastPersist, Waiters: len(m.waiters), Stalled: pos.NoOffset,
+	}
+	for _, e := range m.edits {
+		s.Retaining = s.Retaining || e.Op == manifest.OpRemoveHead
 	}
 	for _, f := range m.flights {
 		s.Bytes += f.frag.Size

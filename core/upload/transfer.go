@@ -128,12 +128,19 @@ func (m *Machine) byRef(ref pace.Ref, at stage) *flight {
 }
 
 // governorUp submits again what was not granted: a new governor knows nothing of
-// it. What was granted goes on; its Release will mean nothing to the new one.
+// it, unless it came between its start and this news of it; that is taken back, or it
+// would be charged twice. What was granted goes on; its Release will mean nothing to
+// the new one.
 func (m *Machine) governorUp() {
+	var refs []pace.Ref
 	for _, f := range m.flights {
 		if f.stage == stageSubmitted {
+			refs = append(refs, f.ref)
 			f.stage, f.ref = stageReady, 0
 		}
+	}
+	if len(refs) > 0 {
+		m.emit(Withdraw{Refs: refs})
 	}
 }
 

@@ -331,7 +331,9 @@ func (w *world) act() {
 	case 4:
 		w.foreign()
 	case 5:
-		w.step(Await{Stamp: w.stamp(), ID: WaiterID(w.uid), Next: w.end})
+		until := w.now.Add(time.Duration(rapid.IntRange(0, 3).Draw(w.t, "until")) * time.Second)
+		w.step(Await{Stamp: w.stamp(), ID: WaiterID(w.uid), Next: w.end, Until: until})
+		w.step(ForceCut{Stamp: w.stamp(), ID: WaiterID(w.uid), Upto: w.end, Until: until})
 	case 6:
 		if len(w.late) > 0 {
 			l := w.late[rapid.IntRange(0, len(w.late)-1).Draw(w.t, "late")]

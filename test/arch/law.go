@@ -35,7 +35,7 @@ var law = []row{
 	{"test/faultproxy", ""},
 	{"test/shop", ""},
 	{"test/fold", "core/pos"},
-	{"test/demo", "core/pos test/fold test/shop test/pgserver"},
+	{"test/demo", "core/pos test/fold test/shop test/pgserver test/s3server test/faultproxy"},
 	{"test/fake/*", "core/... hooks actors actors/port test/fake/..."},
 	{"test/porttest/*", "core/... actors/port test/porttest/... test/pgserver test/fold"},
 	{"test/...", "core/... supervision/... registry hooks actors/... test/..."},

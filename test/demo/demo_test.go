@@ -43,7 +43,7 @@ func served(t *testing.T, body string, complete bool) *client {
 		}
 	}))
 	t.Cleanup(server.Close)
-	n, err := newNode("none", dir, strings.TrimPrefix(server.URL, "http://"), "postgres://x", "p")
+	n, err := newNode("none", dir, strings.TrimPrefix(server.URL, "http://"), "postgres://x", "p", "")
 	if err == nil {
 		err = os.Mkdir(filepath.Join(dir, "data"), 0o755)
 	}
@@ -187,7 +187,7 @@ func TestNodeIsWatched(t *testing.T) {
 		if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		n, err := newNode(binary, dir, "127.0.0.1:1", "postgres://x", "p")
+		n, err := newNode(binary, dir, "127.0.0.1:1", "postgres://x", "p", "")
 		if err == nil {
 			err = n.start()
 		}

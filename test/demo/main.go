@@ -7,6 +7,9 @@
 // end it reads the whole stream from its first offset through the node, folds it
 // into tables, and compares them with PostgreSQL's, row by row.
 //
+// With -store s3 the store is an S3 server on loopback, behind a proxy that makes the
+// network slow and then bad; the server is killed and stays down for a minute.
+//
 // Any difference ends it with exit code 1 and names the first event that differs.
 // Otherwise it leaves everything up until it is interrupted, unless DEMO_EXIT=1.
 package main
@@ -23,10 +26,15 @@ import (
 
 func main() {
 	binary := flag.String("millrace", "bin/millrace", "the program to run")
+	store := flag.String("store", "directory", "where objects go: directory or s3")
 	flag.Parse()
+	if *store != "directory" && *store != "s3" {
+		fmt.Fprintf(os.Stderr, "demo: -store %q: want directory or s3\n", *store)
+		os.Exit(2)
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := demo(ctx, *binary); err != nil {
+	if err := demo(ctx, *binary, *store == "s3"); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		cancel()
 		os.Exit(1)
@@ -35,8 +43,8 @@ func main() {
 
 // demo runs everything and cleans up behind itself. What the node left behind is
 // kept when something failed.
-func demo(ctx context.Context, binary string) error {
-	s, err := newStage(binary)
+func demo(ctx context.Context, binary string, s3 bool) error {
+	s, err := newStage(binary, s3)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type node struct {
 	binary string
 	dir    string       // holds its configuration, data, store and log
 	listen string       // host:port of its admin surface
+	env    []string     // beside ours
 	pid    atomic.Int64 // of the running child; 0 when there is none
 	peak   atomic.Int64 // most bytes resident, of all runs
 
@@ -44,8 +45,7 @@ min_bytes = "4MiB"
 max_bytes = "512MiB"
 
 [store]
-path = "{{.Dir}}/store"
-
+{{.Store}}
 [tiering]
 fragment_bytes = "1MiB"
 fragment_max_age = "1s"
@@ -63,11 +63,12 @@ publication = "{{.Publication}}"
 max_value = "100KiB"
 `))
 
-// newNode writes the configuration. It takes url as the database to capture.
-func newNode(binary, dir, listen, url, publication string) (*node, error) {
+// newNode writes the configuration. It takes url as the database to capture; store is
+// the section of the object store.
+func newNode(binary, dir, listen, url, publication, store string) (*node, error) {
 	n := &node{binary: binary, dir: dir, listen: listen}
 	var b bytes.Buffer
-	err := config.Execute(&b, map[string]string{"Dir": dir, "Listen": listen, "URL": url, "Publication": publication})
+	err := config.Execute(&b, map[string]string{"Dir": dir, "Listen": listen, "URL": url, "Publication": publication, "Store": store})
 	if err == nil {
 		err = os.WriteFile(n.configFile(), b.Bytes(), 0o600)
 	}
@@ -87,6 +88,7 @@ func (n *node) start() error {
 	}
 	n.cmd = exec.Command(n.binary, "run", "--config", n.configFile())
 	n.cmd.Stdout, n.cmd.Stderr = log, log
+	n.cmd.Env = append(os.Environ(), n.env...)
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = n.cmd.Start()
 	if cerr := log.Close(); err == nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"millrace/core/pos"
@@ -20,7 +22,11 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	done := s.watch(ctx)
 	defer done()
-	for _, scene := range []func(context.Context) error{s.killDuringLoad, s.killWhileStreaming, s.killBoth, s.settle, s.verify} {
+	scenes := []func(context.Context) error{s.killDuringLoad, s.killWhileStreaming, s.killBoth, s.settle, s.verify}
+	if s.remote != nil {
+		scenes = slices.Insert(scenes, 3, s.loseStore)
+	}
+	for _, scene := range scenes {
 		if err := scene(ctx); err != nil {
 			return err
 		}
@@ -34,6 +40,11 @@ func (s *stage) watch(ctx context.Context) func() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		var followed sync.WaitGroup
+		if s.remote != nil {
+			followed.Go(func() { s.follower.run(ctx) })
+		}
+		defer followed.Wait()
 		tick, glance := time.NewTicker(time.Second), time.NewTicker(100*time.Millisecond)
 		defer tick.Stop()
 		defer glance.Stop()
@@ -179,7 +190,7 @@ func (s *stage) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.node.until(ctx, "everything is in the store", 15*time.Second, func() (bool, error) {
+	return s.node.until(ctx, "everything is in the store", 40*time.Second, func() (bool, error) {
 		st, err := s.client.status(ctx)
 		return err == nil && st.SeamNext == st.Next && st.LocalFirst > 0 && s.local() < s.stored()/4, nil
 	})
@@ -215,6 +226,10 @@ func (s *stage) verify(ctx context.Context) error {
 	}
 	if peak := s.node.measure(); peak > maxMemory {
 		c.note(fmt.Errorf("the node had %s resident, at most %s are allowed", mib(peak), mib(maxMemory)))
+	}
+	if s.outage != nil {
+		screen.print(s.outage.line())
+		c.note(s.outage.check())
 	}
 	l := &c.ledger
 	verdict := "verified"

@@ -26,23 +26,26 @@ const (
 
 // stage is what the demo runs on.
 type stage struct {
-	dir     string
-	began   time.Time
-	server  *pgserver.Server
-	url     string // superuser's, of the shop's database
-	tables  []shop.Table
-	rows    int64 // loaded into the shop before the node ran
-	node    *node
-	client  *client
-	writers atomic.Pointer[shop.Writers] // nil before they start
-	acked   map[int][]int
-	read    atomic.Int64 // how far the stream was read back
-	shown   shown
+	dir      string
+	began    time.Time
+	server   *pgserver.Server
+	url      string // superuser's, of the shop's database
+	tables   []shop.Table
+	rows     int64 // loaded into the shop before the node ran
+	node     *node
+	client   *client
+	remote   *remote // nil: the store is a folder
+	outage   *comparison
+	follower *follower
+	writers  atomic.Pointer[shop.Writers] // nil before they start
+	acked    map[int][]int
+	read     atomic.Int64 // how far the stream was read back
+	shown    shown
 }
 
 // newStage makes the folder that everything lies in. It can be entered by the user
 // whom PostgreSQL runs as.
-func newStage(binary string) (*stage, error) {
+func newStage(binary string, s3 bool) (*stage, error) {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		return nil, err
@@ -56,6 +59,11 @@ func newStage(binary string) (*stage, error) {
 	}
 	s := &stage{dir: dir, began: time.Now()}
 	s.node = &node{binary: binary}
+	if s3 {
+		if s.remote, err = newRemote(dir); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 	return s, os.Chmod(dir, 0o755)
 }
 
@@ -90,10 +98,20 @@ func (s *stage) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.node, err = newNode(s.node.binary, s.dir, listen, captured, shop.Publication); err != nil {
+	store, env := fmt.Sprintf("path = %q\n", s.store()), []string(nil)
+	if s.remote != nil {
+		store, env = s.remote.settings()
+		if err := s.remote.proxy.Set(mild); err != nil {
+			return wrap("slow the network down", err)
+		}
+		s.say("an S3 server (versitygw) on %s, behind a network that takes %v more each way", s.remote.server.URL(), mild.Delay)
+	}
+	if s.node, err = newNode(s.node.binary, s.dir, listen, captured, shop.Publication, store); err != nil {
 		return wrap("configure the node", err)
 	}
+	s.node.env = env
 	s.client = &client{node: s.node}
+	s.follower = &follower{client: s.client, now: time.Now}
 	s.say("%d tables with %d rows to load", len(s.tables), s.rows)
 	return nil
 }
@@ -117,6 +135,9 @@ func (s *stage) strike(keep bool) error {
 	if s.server != nil {
 		errs = append(errs, wrap("stop PostgreSQL", s.server.Stop(pgserver.Immediate)))
 	}
+	if s.remote != nil {
+		errs = append(errs, s.remote.stop())
+	}
 	if keep {
 		fmt.Fprintf(os.Stderr, "demo: what it left is in %s: the node's log is node.log\n", s.dir)
 	} else {
@@ -125,8 +146,15 @@ func (s *stage) strike(keep bool) error {
 	return errors.Join(errs...)
 }
 
-func (s *stage) data() string  { return filepath.Join(s.dir, "data") }
-func (s *stage) store() string { return filepath.Join(s.dir, "store") }
+func (s *stage) data() string { return filepath.Join(s.dir, "data") }
+
+// store is the folder of the objects, which that of the S3 server's bucket is too.
+func (s *stage) store() string {
+	if s.remote != nil {
+		return s.remote.server.Bucket(bucket)
+	}
+	return filepath.Join(s.dir, "store")
+}
 
 // local is the bytes of segments on the node's disk, stored those of fragments in the
 // object store, as the file system tells them.

@@ -26,13 +26,16 @@ type database struct {
 
 var databases atomic.Int64
 
+// markSQL makes a table mark, in a publication of the shop's name.
+const markSQL = "CREATE TABLE mark (n int PRIMARY KEY); CREATE PUBLICATION millrace_shop FOR TABLE mark;"
+
 // newDatabase makes a database on the shared cluster with a table mark, in a
 // publication of the shop's name, and runs the statements in it.
 func newDatabase(t *testing.T, sql string) *database {
 	t.Helper()
 	server, err := clusters.get()
 	must(t, err)
-	return databaseOn(t, server, "CREATE TABLE mark (n int PRIMARY KEY); CREATE PUBLICATION millrace_shop FOR TABLE mark;"+sql)
+	return databaseOn(t, server, markSQL+sql)
 }
 
 // databaseOn makes a database on a server and runs the statements in it.

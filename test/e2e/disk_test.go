@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"millrace/test/pgserver"
 )
 
 // tightDisk mounts a file system of a few megabytes, and unmounts it when the test ends.
@@ -66,9 +68,6 @@ func TestAFullDisk(t *testing.T) {
 	if got := n.records("shop", "--limit", "100"); len(got) != 100 {
 		t.Errorf("%d records were read from a full disk", len(got))
 	}
-	if walsenders := d.number("SELECT count(*) FROM pg_replication_slots WHERE active AND slot_name = '" + d.name + "'"); walsenders != 1 {
-		t.Errorf("%d connections hold the slot", walsenders)
-	}
 	if confirmed := d.value("SELECT confirmed_flush_lsn < pg_current_wal_lsn() FROM pg_replication_slots WHERE slot_name = '" + d.name + "'"); confirmed != "t" {
 		t.Error("the slot is confirmed beyond what is on disk")
 	}
@@ -95,5 +94,43 @@ func TestAFullDisk(t *testing.T) {
 	v := d.verify(n)
 	if v.ledger.Commits < 23 {
 		t.Errorf("the stream has %d commits", v.ledger.Commits)
+	}
+}
+
+// TestAFullDiskLetsPostgresStop stops the server in good order while the node can take
+// nothing: a server that is told to stop waits until connected receivers have confirmed
+// all it sent them.
+func TestAFullDiskLetsPostgresStop(t *testing.T) {
+	t.Parallel()
+	server := cluster(t, "fulldisk")
+	d := databaseOn(t, server, markSQL+fillerSQL)
+	disk := tightDisk(t, 16<<20)
+	c := small(config{"capture": d.capture(""), "local": `min_bytes = "4MiB"`})
+	n := newNode(t, c)
+	n.data = filepath.Join(disk, "data")
+	n.configure(c)
+	n.start()
+	n.streaming("shop", 20*time.Second)
+	fill(d, 3)
+	d.caughtUp(n, 10*time.Second)
+
+	filler := fillUp(t, disk, 500<<10)
+	fill(d, 12)
+	n.until(20*time.Second, "shop", "the log waits for room", func(s streamStatus) bool {
+		return s.State == "waiting" && strings.Contains(s.Why, "no space left")
+	})
+	began := time.Now()
+	must(t, server.Stop(pgserver.Fast))
+	t.Logf("the server stopped in %v", time.Since(began).Round(time.Second))
+	must(t, server.Restart())
+	n.until(40*time.Second, "shop", "the capture waits for the log", func(s streamStatus) bool {
+		return s.Capture.Waiting != nil && strings.Contains(s.Capture.Waiting.Why, "without a replication connection")
+	})
+
+	must(t, os.Remove(filler))
+	d.caughtUp(n, 40*time.Second)
+	d.verify(n)
+	if losses := n.metric("millrace_capture_losses_total"); losses != 0 {
+		t.Errorf("%v losses", losses)
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"millrace/actors/admin"
 	"millrace/actors/node"
+	"millrace/actors/port"
 	"millrace/core/pos"
 	"millrace/core/segment"
 	"millrace/core/settings"
@@ -226,5 +228,49 @@ func TestChangesOfRetentionMeet(t *testing.T) {
 			t.Errorf("stored are %v, %v", row.Arguments, err)
 		}
 		stopNode(t, n)
+	})
+}
+
+// TestItem42SwitchingTieringLeavesRetentionAlone: a stream's bounds are the same however
+// often tiering finds it, also while the metadata store can't be asked.
+func TestItem42SwitchingTieringLeavesRetentionAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		_, n := calmWorld(t, func(w *world, _ *settings.Settings, _ *node.Ports) {
+			w.meta.Fault = func(string, string) error {
+				if down.Load() {
+					return port.Unavailable
+				}
+				return nil
+			}
+		})
+		defer stopNode(t, n)
+		ctx := context.Background()
+		if _, err := n.CreateStream(ctx, "shop", map[string]string{"max-age": "7D", "max-length-bytes": "70000"}); err != nil {
+			t.Fatal(err)
+		}
+		bounds := func() segment.Retention {
+			return process(t, n, "node/log/shop/writer").Status().(segment.Status).Retention
+		}
+		want := bounds()
+		if want.MaxAge != 7*24*time.Hour || want.MaxBytes != 70_000 {
+			t.Fatalf("bounds %+v", want)
+		}
+		for i := range 6 {
+			if _, err := n.SetTiering(ctx, i%2 == 1); err != nil {
+				t.Fatal(err)
+			}
+			down.Store(true)
+			time.Sleep(time.Minute)
+			down.Store(false)
+			time.Sleep(time.Minute)
+			if got := bounds(); got != want {
+				t.Errorf("after switch %d the bounds are %+v, before %+v", i, got, want)
+			}
+		}
+		s, err := n.Stream(ctx, "shop")
+		if err != nil || s.Upload.Status == nil || s.Upload.Status.Stream.State != "running" {
+			t.Errorf("afterwards %+v, %v", s.Upload, err)
+		}
 	})
 }

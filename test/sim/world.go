@@ -256,7 +256,7 @@ func (w *world) bury(n *node.Node, s *strike) {
 
 func (w *world) ports() node.Ports {
 	return node.Ports{
-		Disk: w.disk, Store: w.store, Metadata: w.meta, State: w.state, Metrics: noMetrics{},
+		Disk: w.disk, Store: w.store, Uploads: w.store, Metadata: w.meta, State: w.state, Metrics: noMetrics{},
 		Postgres: func(settings.Capture) port.Postgres { return w.source.db },
 		Serve:    func(admin.Node) admin.Server { return idleServer{} },
 	}

@@ -16,6 +16,7 @@ import (
 	"millrace/actors/admin"
 	"millrace/core/pgout"
 	"millrace/core/pos"
+	"millrace/core/renew"
 	"millrace/core/upload"
 	"millrace/supervision"
 )
@@ -164,7 +165,7 @@ func TestNothingOnThePageIsMarkupOfOthers(t *testing.T) {
 	s.ID, s.Trouble, s.Feed = evil, evil, evil
 	s.Capture = pgout.Status{State: "waiting", Slot: evil, Waiting: &pgout.Waiting{Why: evil, Hint: evil}, Load: &pgout.LoadStatus{Table: evil}, Warnings: []pgout.Warning{{Why: evil}}}
 	n := &fakeNode{
-		status: admin.NodeStatus{Node: evil, Store: evil, Version: evil, Reasons: []string{evil}}, streams: []admin.StreamStatus{s},
+		status: admin.NodeStatus{Node: evil, Store: evil, Access: evil, Credentials: &renew.Status{State: evil, Source: evil, Why: evil}, Pools: []admin.Pool{{Name: evil, Closed: evil}}, Version: evil, Reasons: []string{evil}}, streams: []admin.StreamStatus{s},
 		tiering: admin.Tiering{State: evil, Enabled: true},
 		events:  []admin.Event{{Seq: 1, Kind: evil, Path: evil, Reason: evil, Stack: evil, Trouble: true}},
 		tree: func(admin.TreeQuery) (admin.TreeNode, error) {
@@ -183,6 +184,31 @@ func TestNothingOnThePageIsMarkupOfOthers(t *testing.T) {
 	values := regexp.MustCompile(`"[^"]*"`) // where it may stand as text
 	if regexp.MustCompile(`<[^>]* (style|on[a-z]+)=`).MatchString(values.ReplaceAllString(page, "")) {
 		t.Error("the page has inline style or script, which its policy forbids")
+	}
+}
+
+// The store's line says whether it can be used, in words and in a tone; a directory has
+// neither credentials nor pools to show.
+func TestTheStore(t *testing.T) {
+	for access, tone := range map[string]string{
+		"yes": "good", "no (access denied)": "bad", "unknown since 2026-03-01T12:00:00Z (timed out); yes before that": "wait",
+		"not looked at: tiering is disabled by the operator": "off",
+	} {
+		v, page := look(t, &fakeNode{status: admin.NodeStatus{Access: access}}, Query{})
+		if v.Access != (Chip{access, tone}) || !strings.Contains(page, access) || strings.Contains(page, "Credentials") || strings.Contains(page, " pool") {
+			t.Errorf("%s is shown as %+v", access, v.Access)
+		}
+	}
+	pool := admin.Pool{Name: "upload"}
+	pool.Max, pool.Open, pool.InUse = 20, 3, 2
+	_, page := look(t, &fakeNode{status: admin.NodeStatus{
+		Credentials: &renew.Status{State: renew.StateValid, Source: "environment", AccessKeyID: "AKIA1"},
+		Pools:       []admin.Pool{pool},
+	}}, Query{})
+	for _, want := range []string{"environment, key AKIA1, never expires, valid", "upload pool", "2 of 20 connections in use, 3 open, 0 waiting"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type View struct {
 	Query    Query
 	Node     admin.NodeStatus
 	Tiering  Chip
+	Access   Chip
 	Headline string // one sentence: how the node is
 	Calm     bool   // there is nothing to look at
 	Streams  Streams
@@ -70,6 +71,7 @@ func pager(offset, shown, of, size int) Pager {
 func Look(ctx context.Context, n admin.Node, q Query, now time.Time) (View, error) {
 	v := View{Now: now, Query: q, Node: n.Status(ctx)}
 	v.Tiering = tieringChip(n.Tiering())
+	v.Access = accessChip(v.Node.Access)
 	all, err := n.Streams(ctx)
 	if err != nil {
 		return v, err
@@ -122,6 +124,19 @@ func tieringChip(t admin.Tiering) Chip {
 		return Chip{"enabled", "good"}
 	}
 	return Chip{t.State, "bad"}
+}
+
+func accessChip(access string) Chip {
+	tone := "wait"
+	switch {
+	case access == "yes":
+		tone = "good"
+	case strings.HasPrefix(access, "no ("):
+		tone = "bad"
+	case strings.HasPrefix(access, "not looked at"):
+		tone = "off"
+	}
+	return Chip{access, tone}
 }
 
 // Event is one line of the list of events.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,6 +18,8 @@ import (
 
 // Store is an object store in a directory.
 type Store struct {
+	path string      // absolute
+	self fs.FileInfo // of the folder that was found there
 	root *os.Root
 	work *workshop
 
@@ -34,15 +37,23 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, storeError("open", dir, err)
 	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, storeError("open", dir, err)
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, storeError("open", dir, err)
+	}
+	self, err := root.Stat(".")
+	if err != nil {
+		return nil, errors.Join(storeError("open", dir, err), root.Close())
 	}
 	work, err := openWorkshop(root)
 	if err != nil {
 		return nil, errors.Join(storeError("open", dir, err), root.Close())
 	}
-	return &Store{root: root, work: work, synced: map[string]bool{".": true}}, nil
+	return &Store{path: dir, self: self, root: root, work: work, synced: map[string]bool{".": true}}, nil
 }
 
 // Close removes what Puts that were cut off left, and lets go of the directory. No
@@ -67,14 +78,30 @@ func storeError(op, key string, err error) error {
 	return &port.StoreError{Op: op, Key: key, Class: class, Err: err}
 }
 
-// ready fails for a key outside the rules and for a context that has ended.
-func ready(ctx context.Context, keys ...string) error {
+// ready fails for a key outside the rules, for a context that has ended, and when the
+// store's folder is not in its place.
+func (s *Store) ready(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		if err := port.CheckKey(key); err != nil {
 			return fmt.Errorf("%w: %w", port.Denied, err)
 		}
 	}
-	return ctx.Err()
+	return errors.Join(ctx.Err(), s.inPlace())
+}
+
+// inPlace fails when the path leads to another folder than the one that was opened: that
+// was moved away, unmounted or mounted over. It could still be written to, and nobody
+// would look for the objects where they then are.
+func (s *Store) inPlace() error {
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(now, s.self) {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("another folder stands there")
+	}
+	return fmt.Errorf("the store's folder %s was moved or unmounted while the node ran (%w): put it back, or start the node anew on what is there: %w",
+		s.path, err, port.Unavailable)
 }
 
 // open opens an object; a folder is none.
@@ -121,7 +148,7 @@ func (s *Store) GetRange(ctx context.Context, key string, off, n int64) ([]byte,
 
 // read returns the part of an object that choose names, knowing its size.
 func (s *Store) read(ctx context.Context, key string, choose func(size int64) (off, n int64, err error)) ([]byte, error) {
-	if err := ready(ctx, key); err != nil {
+	if err := s.ready(ctx, key); err != nil {
 		return nil, err
 	}
 	f, size, err := s.open(key)
@@ -147,7 +174,7 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]port.DeleteError, 
 		err := fmt.Errorf("%d keys, at most %d are taken at once: %w", len(keys), port.MaxDelete, port.Denied)
 		return nil, storeError("delete", first, err)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return nil, storeError("delete", first, err)
 	}
 	var failed []port.DeleteError
@@ -171,7 +198,7 @@ func (s *Store) Delete(ctx context.Context, keys []string) ([]port.DeleteError, 
 
 // remove removes one object; that there is none is no error.
 func (s *Store) remove(ctx context.Context, key string) error {
-	if err := ready(ctx, key); err != nil {
+	if err := s.ready(ctx, key); err != nil {
 		return err
 	}
 	info, err := s.root.Lstat(key)
@@ -186,7 +213,7 @@ func (s *Store) remove(ctx context.Context, key string) error {
 
 // Probe implements port.ObjectStore.
 func (s *Store) Probe(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return storeError("probe", "", err)
 	}
 	name, f, err := s.work.file()

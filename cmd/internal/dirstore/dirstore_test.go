@@ -255,3 +255,37 @@ func (c cancelling) Read(p []byte) (int, error) {
 	c.cancel()
 	return c.ReadSeeker.Read(p)
 }
+
+// Nothing is written into a folder that was moved away, nor into one that stands in its
+// place: a mount point without its disk.
+func TestAFolderThatIsNotInItsPlace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(dir)
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	put := func(key string) error {
+		return s.Put(t.Context(), key, strings.NewReader("x"), 1, crc32.Checksum([]byte("x"), castagnoli), false)
+	}
+	must(t, put("p/a"))
+	must(t, os.Rename(dir, dir+".away"))
+	refused := func(what string) {
+		t.Helper()
+		_, get := s.Get(t.Context(), "p/a")
+		_, _, list := s.List(t.Context(), "p/", "", 0)
+		_, del := s.Delete(t.Context(), []string{"p/a"})
+		for op, err := range map[string]error{"put": put("p/b"), "get": get, "list": list, "delete": del, "probe": s.Probe(t.Context())} {
+			if port.ClassOf(err) != port.Unavailable || !strings.Contains(err.Error(), "put it back") {
+				t.Errorf("%s: %s: %v", what, op, err)
+			}
+		}
+	}
+	refused("moved")
+	must(t, os.Mkdir(dir, 0o700))
+	refused("another one")
+	must(t, os.Remove(dir))
+	must(t, os.Rename(dir+".away", dir))
+	must(t, put("p/b"))
+	if keys, _, err := s.List(t.Context(), "p/", "", 0); err != nil || len(keys) != 2 {
+		t.Fatalf("%v, %v", keys, err)
+	}
+}

@@ -17,6 +17,9 @@ func (s *Store) List(ctx context.Context, prefix, after string, max int) ([]port
 	if max < 1 || max > port.MaxList {
 		max = port.MaxList
 	}
+	if err := s.ready(ctx); err != nil {
+		return nil, false, storeError("list", prefix, err)
+	}
 	w := walk{store: s, ctx: ctx, prefix: prefix, after: after, max: max}
 	if err := w.folder(""); err != nil {
 		return nil, false, storeError("list", prefix, err)

@@ -19,7 +19,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Put implements port.ObjectStore.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
-	err := ready(ctx, key)
+	err := s.ready(ctx, key)
 	if err == nil && ifAbsent {
 		err = s.absent(key)
 	}

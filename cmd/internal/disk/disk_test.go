@@ -119,7 +119,7 @@ func TestAFullDeviceIsFull(t *testing.T) {
 	must(t, os.Symlink("/dev/full", filepath.Join(root, "s1", "f")))
 	f, err := d.Open("s1", "f", true)
 	must(t, err)
-	if _, err := f.WriteAt([]byte("x"), 0); !port.IsFull(err) {
+	if _, err := f.WriteAt([]byte("x"), 0); !errors.Is(err, port.Full) {
 		t.Errorf("WriteAt: %v", err)
 	}
 	must(t, f.Close())

@@ -3,6 +3,7 @@ package httpadmin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -112,6 +114,24 @@ func (n *fakeNode) SetRetention(_ context.Context, stream string, c admin.Retent
 	text, err := json.Marshal(c)
 	n.told = append(n.told, string(text))
 	return admin.RetentionStatus{Stream: stream}, err
+}
+
+func (n *fakeNode) CutStream(_ context.Context, stream string) (admin.CutStatus, error) {
+	if stream == "empty" {
+		return admin.CutStatus{}, &admin.Error{Class: admin.Unavailable, What: "not cut (empty_assembly)", Hint: "nothing to do"}
+	}
+	return admin.CutStatus{Stream: stream, First: 3, Next: 7, Bytes: 100, Chunks: 1}, nil
+}
+
+// Durable knows what is below 7 to be durable.
+func (n *fakeNode) Durable(ctx context.Context, stream string, next pos.Offset, wait time.Duration) (admin.DurableStatus, error) {
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) < wait {
+		return admin.DurableStatus{}, errors.New("there is no time to wait")
+	}
+	if next == pos.NoOffset {
+		next = 8
+	}
+	return admin.DurableStatus{Stream: stream, Durable: next <= 7, Held: next <= 7, Asked: next, Next: 7}, nil
 }
 
 func (n *fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }

@@ -13,7 +13,7 @@ import (
 
 func TestTheTokenGuardsEverythingButThree(t *testing.T) {
 	srv := serve(t, &fakeNode{})
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/status", "/tree", "/registry", "/registry/x", "/events", "/events?follow=1", "/tiering", "/streams", "/streams/x", "/streams/x/records", "/streams/x/retention", "/nothing"} {
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/status", "/tree", "/registry", "/registry/x", "/events", "/events?follow=1", "/tiering", "/streams", "/streams/x", "/streams/x/records", "/streams/x/retention", "/streams/x/durable", "/nothing"} {
 		for _, auth := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + testToken, testToken, "Bearer " + testToken + "x"} {
 			req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
 			if err != nil {
@@ -83,6 +83,16 @@ func TestAnswers(t *testing.T) {
 		{"PUT", "/streams/shop/retention", `{"max_bytes":-7}`, 400, `want a number of bytes from 0, or null`},
 		{"PUT", "/streams/shop/retention", `{"max_age":"soon"}`, 400, `want a duration`},
 		{"DELETE", "/streams/shop/retention", "", 405, `use GET or PUT`},
+		{"POST", "/streams/shop/cut", "", 200, `{"stream":"shop","first":3,"next":7,"bytes":100,"chunks":1}`},
+		{"POST", "/streams/empty/cut", "", 503, `{"error":"not cut (empty_assembly)","hint":"nothing to do"}`},
+		{"GET", "/streams/shop/cut", "", 405, `use POST`},
+		{"GET", "/streams/shop/durable?offset=6", "", 200, `{"stream":"shop","durable":true,"held":true,"asked_next":7,"durable_next":7}`},
+		{"POST", "/streams/shop/durable?offset=6&timeout=9m", "", 200, `"durable":true`},
+		{"GET", "/streams/shop/durable?offset=7&timeout=1s", "", 504, `{"error":"offset 7 is not durable in the object store after 1s: everything below 7 is","hint":"ask again`},
+		{"GET", "/streams/shop/durable", "", 504, `"next":7`},
+		{"GET", "/streams/shop/durable?offset=-1", "", 400, `want a whole number from 0`},
+		{"GET", "/streams/shop/durable?timeout=1h", "", 400, `want a duration of at most 10m`},
+		{"GET", "/streams/shop/durable?when=now", "", 400, `there is no parameter`},
 		{"GET", "/streams", "", 200, `"name":"shop"`},
 		{"GET", "/streams/shop", "", 200, `"first":3`},
 		{"GET", "/streams/a%2Fb", "", 200, `"name":"a/b"`},

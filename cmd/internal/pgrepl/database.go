@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -106,10 +108,28 @@ func bare(err error) error {
 		return pg
 	}
 	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok && c.Unwrap() != nil {
-		return c.Unwrap()
+		return onceEach{c.Unwrap()}
 	}
 	return err
 }
+
+// onceEach says what several attempts (with and without TLS, at each address) came to, in
+// one line, and once what is the same for all.
+type onceEach struct{ error }
+
+// Error joins the lines of the error.
+func (e onceEach) Error() string {
+	var told []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(told, line) {
+			told = append(told, line)
+		}
+	}
+	return strings.Join(told, "; ")
+}
+
+// Unwrap returns the error.
+func (e onceEach) Unwrap() error { return e.error }
 
 // hangUp closes a connection without waiting long for the server.
 func hangUp(conn *pgconn.PgConn) {

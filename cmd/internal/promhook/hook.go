@@ -21,14 +21,19 @@ type Type uint8
 const (
 	Counter Type = iota // only up
 	Gauge               // anywhere
+	Histogram
 )
 
 // String names the type as Prometheus does.
 func (t Type) String() string {
-	if t == Counter {
+	switch t {
+	case Counter:
 		return "counter"
+	case Histogram:
+		return "histogram"
+	default:
+		return "gauge"
 	}
-	return "gauge"
 }
 
 // Metric is one row of the table.
@@ -36,6 +41,9 @@ type Metric struct {
 	Name   string // as the roles say it
 	Type   Type
 	Labels []string
+	// Values has the values of each label of which all are known beforehand. A counter whose
+	// labels all are, or that has none, is there from the start with 0.
+	Values map[string][]string
 	Help   string
 }
 
@@ -63,6 +71,9 @@ type family struct {
 type series struct {
 	labels []string // values, in the order of Metric.Labels
 	value  float64
+	// buckets are how many values a histogram has up to each bound and above the one
+	// before, then those above all; value is their sum.
+	buckets []uint64
 }
 
 // New makes a hook for the metrics of the table. misuse is told of every call that does
@@ -81,8 +92,30 @@ func newHook(metrics []Metric, misuse func(what string)) *Hook {
 			desc:   prometheus.NewDesc(m.FullName(), m.Help, m.Labels, nil),
 			series: map[string]*series{},
 		}
+		h.families[m.Name].begin()
 	}
 	return h
+}
+
+// begin makes the series of a counter that are known beforehand: one that appeared with
+// its first count would hide that count from whoever asks for the increase.
+func (f *family) begin() {
+	if f.Type != Counter {
+		return
+	}
+	all := [][]string{nil}
+	for _, label := range f.Labels {
+		var longer [][]string
+		for _, values := range all {
+			for _, v := range f.Values[label] {
+				longer = append(longer, append(slices.Clone(values), v))
+			}
+		}
+		all = longer
+	}
+	for _, values := range all {
+		f.at(values)
+	}
 }
 
 var _ port.Metrics = (*Hook)(nil)
@@ -139,6 +172,9 @@ func (f *family) values(labels []string) (values []string, wrong string) {
 			return nil, fmt.Sprintf("%s has no label %s", f.Name, labels[i])
 		}
 		values[at] = strings.ToValidUTF8(labels[i+1], "\ufffd")
+		if known := f.Values[labels[i]]; known != nil && !slices.Contains(known, values[at]) {
+			return nil, fmt.Sprintf("%s: the table does not know %s=%q", f.Name, labels[i], values[at])
+		}
 	}
 	return values, ""
 }
@@ -179,8 +215,8 @@ func (f *family) forget(labels []string) {
 			continue
 		}
 		delete(f.series, key)
-		if f.Type == Counter {
-			f.at(without(s.labels, want)).value += s.value
+		if f.Type != Gauge {
+			f.at(without(s.labels, want)).add(s)
 		}
 	}
 }
@@ -229,6 +265,10 @@ func (h *Hook) snapshot() (out []prometheus.Metric) {
 			kind = prometheus.CounterValue
 		}
 		for _, s := range f.series {
+			if f.Type == Histogram {
+				out = append(out, s.histogram(f.desc))
+				continue
+			}
 			out = append(out, prometheus.MustNewConstMetric(f.desc, kind, s.value, s.labels...))
 		}
 	}

@@ -79,6 +79,29 @@ func TestCountersAddAndGaugesAreSet(t *testing.T) {
 	}
 }
 
+// A histogram's buckets are cumulative, and a value on a bound is below it.
+func TestHistograms(t *testing.T) {
+	h, complaints := with(t, Metric{Name: "took_seconds", Type: Histogram, Labels: []string{"stream"}, Help: "Took."})
+	for _, v := range []float64{0.001, 0.01, 0.02, 60, 61} {
+		h.Observe("took_seconds", v, "stream", "a")
+	}
+	h.Observe("took_seconds", 0.3, "stream", "b")
+	h.Forget("stream", "a")
+	h.Observe("took_seconds", 1000, "stream", "")
+	h.Count("took_seconds", 1, "stream", "a")
+	var want []string
+	for i, bound := range []string{"0.01", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "+Inf"} {
+		a, b := []int{2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 6}[i], []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}[i]
+		want = append(want, fmt.Sprintf(`millrace_took_seconds_bucket{stream="",le="%s"} %d`, bound, a), fmt.Sprintf(`millrace_took_seconds_bucket{stream="b",le="%s"} %d`, bound, b))
+	}
+	want = append(want, `millrace_took_seconds_count{stream=""} 6`, `millrace_took_seconds_count{stream="b"} 1`, `millrace_took_seconds_sum{stream=""} 1121.031`, `millrace_took_seconds_sum{stream="b"} 0.3`)
+	slices.Sort(want)
+	same(t, scrape(t, h), want...)
+	if len(complaints.what) != 1 {
+		t.Errorf("complained %q", complaints.what)
+	}
+}
+
 func TestWhatIsNotInTheTableIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		call func(h *Hook)
@@ -100,7 +123,28 @@ func TestWhatIsNotInTheTableIsRefused(t *testing.T) {
 		if len(complaints.what) != 1 || !strings.Contains(complaints.what[0], c.says) {
 			t.Errorf("complained %q, want %q", complaints.what, c.says)
 		}
-		same(t, scrape(t, h))
+		same(t, scrape(t, h), `millrace_plain_total 0`)
+	}
+}
+
+// A counter is there before its first count; a gauge, and a counter that can have any
+// series, is not. What the table does not know does not slip in later.
+func TestCountersBeginWithZero(t *testing.T) {
+	results := Metric{Name: "results_total", Type: Counter, Labels: []string{"tier", "ok"}, Help: "Results.",
+		Values: map[string][]string{"tier": {"local", "remote"}, "ok": {"yes", "no"}}}
+	half := Metric{Name: "half_total", Type: Counter, Labels: []string{"tier", "stream"}, Help: "Half.", Values: map[string][]string{"tier": {"local"}}}
+	level := Metric{Name: "level", Type: Gauge, Help: "Level."}
+	h, complaints := with(t, uploads, size, plain, results, half, level)
+	fresh := []string{
+		`millrace_plain_total 0`,
+		`millrace_results_total{ok="no",tier="local"} 0`, `millrace_results_total{ok="no",tier="remote"} 0`,
+		`millrace_results_total{ok="yes",tier="local"} 0`, `millrace_results_total{ok="yes",tier="remote"} 0`,
+	}
+	same(t, scrape(t, h), fresh...)
+	h.Count("results_total", 1, "tier", "moon", "ok", "yes")
+	same(t, scrape(t, h), fresh...)
+	if len(complaints.what) != 1 || !strings.Contains(complaints.what[0], `does not know tier="moon"`) {
+		t.Errorf("complained: %q", complaints.what)
 	}
 }
 
@@ -149,16 +193,32 @@ func TestTheRealTableScrapes(t *testing.T) {
 	for _, m := range Metrics() {
 		var labels []string
 		for _, l := range m.Labels {
-			labels = append(labels, l, "x")
+			labels = append(labels, l, append(m.Values[l], "x")[0])
 		}
-		if m.Type == Counter {
+		switch m.Type {
+		case Counter:
 			h.Count(m.Name, 1, labels...)
-		} else {
+		case Gauge:
 			h.Gauge(m.Name, 1, labels...)
+		case Histogram:
+			h.Observe(m.Name, 1, labels...)
 		}
 	}
-	if got := len(scrape(t, h)); got != len(Metrics())+1 || len(complaints.what) != 0 {
-		t.Errorf("%d lines for %d metrics and one more version; complained %q", got, len(Metrics()), complaints.what)
+	lines := scrape(t, h)
+	for _, m := range Metrics() {
+		if !slices.ContainsFunc(lines, func(l string) bool {
+			name, value, _ := strings.Cut(l, " ")
+			name, _, _ = strings.Cut(name, "{")
+			if m.Type == Histogram {
+				name = strings.TrimSuffix(name, "_count")
+			}
+			return name == m.FullName() && value != "0"
+		}) {
+			t.Errorf("%s is not there", m.FullName())
+		}
+	}
+	if len(complaints.what) != 0 {
+		t.Errorf("complained %q", complaints.what)
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"millrace/actors/port"
+	"millrace/core/fetch"
+	"millrace/core/resolve"
 )
 
 var update = flag.Bool("update", false, "write the metrics of docs/operations.md anew from the table")
@@ -44,6 +48,23 @@ func TestEveryMetricIsWellFormed(t *testing.T) {
 		}
 		if m.Type == Gauge && strings.HasSuffix(m.Name, "_total") {
 			t.Errorf("%s is a gauge and is called a total", m.Name)
+		}
+	}
+}
+
+// What the table says that a label can say is all of it: an enumeration that grew must be
+// listed to its new end.
+func TestEnumerationsAreWhole(t *testing.T) {
+	for beyond, like := range map[string]string{(fetch.Superseded + 1).String(): "class ", (resolve.Gap + 1).String(): "reason ", (port.Full + 1).String(): "unknown class"} {
+		if !strings.HasPrefix(beyond, like) {
+			t.Errorf("the table does not list %q", beyond)
+		}
+	}
+	for _, m := range Metrics() {
+		for label, values := range m.Values {
+			if !slices.Contains(m.Labels, label) || len(values) < 2 {
+				t.Errorf("%s: label %s can say %q", m.Name, label, values)
+			}
 		}
 	}
 }
@@ -84,6 +105,9 @@ type use struct {
 	labels []string
 }
 
+// publishes is which type of metric a method of the ports is for.
+var publishes = map[string]Type{"Count": Counter, "Gauge": Gauge, "Observe": Histogram}
+
 // What the sources publish is what the table declares, in both directions.
 func TestTheSourcesUseTheTable(t *testing.T) {
 	declared := map[string]Metric{}
@@ -100,7 +124,7 @@ func TestTheSourcesUseTheTable(t *testing.T) {
 				t.Errorf("%s: the name of a metric and of its labels must be literals", u.at)
 			case !ok:
 				t.Errorf("%s: %s is not in the table of promhook", u.at, u.name)
-			case (u.method == "Count") != (m.Type == Counter):
+			case publishes[u.method] != m.Type:
 				t.Errorf("%s: %s is a %s", u.at, u.name, m.Type)
 			case !slices.Equal(slices.Sorted(slices.Values(u.labels)), slices.Sorted(slices.Values(m.Labels))):
 				t.Errorf("%s: %s has labels %v, the table says %v", u.at, u.name, u.labels, m.Labels)
@@ -282,7 +306,10 @@ func asUse(n ast.Node) (u use, name ast.Expr, ok bool) {
 		return use{}, nil, false
 	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || sel.Sel.Name != "Count" && sel.Sel.Name != "Gauge" || isPackage(sel.X) {
+	if !ok || isPackage(sel.X) {
+		return use{}, nil, false
+	}
+	if _, ok := publishes[sel.Sel.Name]; !ok {
 		return use{}, nil, false
 	}
 	u = use{method: sel.Sel.Name}

@@ -206,17 +206,17 @@ func TestAFullDisk(t *testing.T) {
 	d, f := withFile(t, "12345")
 	d.SetCapacity(8)
 	n, err := f.WriteAt([]byte("abcdef"), 4)
-	if n != 4 || !port.IsFull(err) || !errors.Is(err, syscall.ENOSPC) {
+	if n != 4 || !errors.Is(err, port.Full) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("WriteAt: %d, %v", n, err)
 	}
 	if got := read(t, d, "f"); got != "1234abcd" {
 		t.Errorf("content %q", got)
 	}
 	write(t, f, "over", 0) // what is there can be written over
-	if n, err := f.WriteAt([]byte("x"), 100); n != 0 || !port.IsFull(err) {
+	if n, err := f.WriteAt([]byte("x"), 100); n != 0 || !errors.Is(err, port.Full) {
 		t.Errorf("WriteAt far off: %d, %v", n, err)
 	}
-	if err := f.Truncate(9); !port.IsFull(err) {
+	if err := f.Truncate(9); !errors.Is(err, port.Full) {
 		t.Errorf("Truncate: %v", err)
 	}
 	if free, err := d.Free(); free != 0 || err != nil {
@@ -249,7 +249,7 @@ func TestHooks(t *testing.T) {
 		return nil
 	}
 	fail = "writeat"
-	if _, err := f.WriteAt([]byte("no"), 0); !port.IsFull(err) {
+	if _, err := f.WriteAt([]byte("no"), 0); !errors.Is(err, port.Full) {
 		t.Errorf("WriteAt: %v", err)
 	}
 	fail, late = "", "writeat"

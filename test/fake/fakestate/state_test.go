@@ -49,7 +49,7 @@ func TestHooks(t *testing.T) {
 		}
 		return nil
 	}
-	if err := s.PutReplica(t.Context(), port.Replica{Stream: "full"}); !port.IsFull(err) {
+	if err := s.PutReplica(t.Context(), port.Replica{Stream: "full"}); !errors.Is(err, port.Full) {
 		t.Errorf("PutReplica: %v", err)
 	}
 	if _, ok, err := s.Replica(t.Context(), "full"); ok || err != nil {

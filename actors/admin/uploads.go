@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"millrace/core/pos"
+	"millrace/core/upload"
+)
+
+// Uploads is what of a Node tells about, and steers, a stream's way into the object store.
+type Uploads interface {
+	// CutStream ends the fragment that is being assembled of what was committed until now,
+	// however small it is, so that it is uploaded at once.
+	CutStream(ctx context.Context, stream string) (CutStatus, error)
+	// Durable waits until everything up to next, exclusive, is durable in the store, but no
+	// longer than wait. NoOffset stands for everything that is committed now. That it is not
+	// durable in time is no error.
+	Durable(ctx context.Context, stream string, next pos.Offset, wait time.Duration) (DurableStatus, error)
+}
+
+// UploadReport is a stream's way into the object store, as its replica reader told when
+// it was asked.
+type UploadReport struct {
+	Node  string      `json:"node"`
+	Store StoreStatus `json:"store"`
+	// Error says that there is a replica reader and that it did not answer: ReaderTimeout
+	// or ReaderDown. Why says in words why there is no Status.
+	Error  string         `json:"error,omitempty"`
+	Why    string         `json:"why,omitempty"`
+	Status *upload.Status `json:"status,omitempty"`
+	Now    pos.Millis     `json:"now_ms"`
+}
+
+// What UploadReport.Error says.
+const (
+	ReaderTimeout = "timeout"
+	ReaderDown    = "reader_down"
+)
+
+// StoreStatus is the object store as this node finds it.
+type StoreStatus struct {
+	Where      string `json:"where"`
+	Accessible string `json:"accessible"` // "yes", "no (REASON)" or "unknown"
+}
+
+// CutStatus is a fragment that was cut.
+type CutStatus struct {
+	Stream string     `json:"stream"`
+	First  pos.Offset `json:"first"`
+	Next   pos.Offset `json:"next"` // exclusive
+	Bytes  int64      `json:"bytes"`
+	Chunks int        `json:"chunks"`
+}
+
+// DurableStatus says whether everything up to an offset is durable in the object store.
+type DurableStatus struct {
+	Stream  string `json:"stream"`
+	Durable bool   `json:"durable"`
+	// Held: the record before Asked is in the store. Durable without Held, retention took
+	// it, or it lies in a declared gap.
+	Held  bool       `json:"held"`
+	Asked pos.Offset `json:"asked_next"`   // exclusive
+	Next  pos.Offset `json:"durable_next"` // everything below is settled; -1: not known
+}

@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"millrace/actors"
+	"millrace/actors/admin"
+	"millrace/actors/port"
+	"millrace/core/pos"
+	"millrace/core/upload"
+)
+
+const (
+	// readerTime is how long a replica reader may take to answer an operator.
+	readerTime = 5 * time.Second
+	// cutReadTime is how much of it the local log may take to be read.
+	cutReadTime = 3 * time.Second
+)
+
+// uploadReport asks a stream's replica reader how far it is.
+func (n *Node) uploadReport(ctx context.Context, row port.Stream) *admin.UploadReport {
+	r := &admin.UploadReport{Node: n.node().String(), Store: n.storeStatus(), Now: pos.MillisOf(time.Now())}
+	h, why := n.replicaReader(row)
+	if h == nil {
+		r.Why = why
+		return r
+	}
+	answer, err := askReader(ctx, h, upload.Describe{})
+	if s, ok := answer.(upload.Status); ok && err == nil {
+		r.Status = &s
+		return r
+	}
+	r.Error, r.Why = readerError(err)
+	return r
+}
+
+// storeStatus is what is known of the store.
+func (n *Node) storeStatus() admin.StoreStatus {
+	return admin.StoreStatus{Where: n.about.Store, Accessible: n.access()}
+}
+
+// replicaReader finds a stream's, or says why it has none.
+func (n *Node) replicaReader(row port.Stream) (h *actors.Handle, why string) {
+	if h, ok := n.registry.WhereIs(n.name(kindReplicaReader, row.ID.String())); ok {
+		return h, ""
+	}
+	if !n.wish.enabled() {
+		return nil, "tiering is disabled"
+	}
+	return nil, n.remoteWhy(row.ID)
+}
+
+func askReader(ctx context.Context, h *actors.Handle, question any) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, readerTime)
+	defer cancel()
+	return h.Call(ctx, question)
+}
+
+// readerError tells a replica reader that is busy from one that is gone.
+func readerError(err error) (code, why string) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return admin.ReaderTimeout, fmt.Sprintf("the replica reader did not answer within %s", readerTime)
+	}
+	return admin.ReaderDown, fmt.Sprintf("the replica reader ended before it answered: %v", err)
+}
+
+// steer sends a question about one stream to its replica reader.
+func (n *Node) steer(ctx context.Context, name, doing string, ask func(h *actors.Handle) (any, error)) (any, error) {
+	row, err := n.row(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	hint := "millrace status " + name + " tells what it waits for; ask again in a moment"
+	h, why := n.replicaReader(row)
+	if h == nil {
+		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s", doing, name, why), Hint: hint}
+	}
+	answer, err := ask(h)
+	if err != nil {
+		code, why := readerError(err)
+		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s (%s)", doing, name, why, code), Hint: hint}
+	}
+	return answer, nil
+}
+
+// CutStream implements admin.Uploads.
+func (n *Node) CutStream(ctx context.Context, name string) (admin.CutStatus, error) {
+	answer, err := n.steer(ctx, name, "cutting", func(h *actors.Handle) (any, error) {
+		return askReader(ctx, h, upload.CutNow{For: cutReadTime})
+	})
+	if err != nil {
+		return admin.CutStatus{}, err
+	}
+	cut, _ := answer.(upload.CutAnswer)
+	if cut.Refused != upload.CutOK {
+		return admin.CutStatus{}, cutRefused(name, cut)
+	}
+	return admin.CutStatus{Stream: name, First: cut.First, Next: cut.Next, Bytes: cut.Bytes, Chunks: cut.Chunks}, nil
+}
+
+func cutRefused(name string, cut upload.CutAnswer) error {
+	hint := "millrace status " + name + " tells what it waits for; ask again in a moment"
+	if cut.Refused == upload.CutEmpty {
+		hint = fmt.Sprintf("everything below offset %s is cut already; millrace status %s tells how far it is stored", cut.Next, name)
+	}
+	what := fmt.Sprintf("stream %q was not cut (%s)", name, cut.Refused)
+	if cut.Why != "" {
+		what += ": " + cut.Why
+	}
+	return &admin.Error{Class: admin.Unavailable, What: what, Hint: hint}
+}
+
+// Durable implements admin.Uploads.
+func (n *Node) Durable(ctx context.Context, name string, next pos.Offset, wait time.Duration) (admin.DurableStatus, error) {
+	if next == pos.NoOffset {
+		row, err := n.row(ctx, name)
+		if err != nil {
+			return admin.DurableStatus{}, err
+		}
+		l, ok := n.hooks.Lookup(row.ID)
+		if !ok {
+			return admin.DurableStatus{}, &admin.Error{
+				Class: admin.Unavailable, What: fmt.Sprintf("how far stream %q is committed is not known: its log does not run", name),
+				Hint: "name an offset, or see what the log waits for with: millrace status " + name,
+			}
+		}
+		next = l.Committed()
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait+readerTime)
+	defer cancel()
+	answer, err := n.steer(ctx, name, "waiting for", func(h *actors.Handle) (any, error) {
+		return h.Call(ctx, upload.AwaitDurable{Next: next, For: max(wait, time.Millisecond)})
+	})
+	if err != nil {
+		return admin.DurableStatus{}, err
+	}
+	d, _ := answer.(upload.Durable)
+	return admin.DurableStatus{Stream: name, Durable: !d.Late, Held: d.Held, Asked: next, Next: d.Next}, nil
+}

@@ -1,0 +1,156 @@
+package storemonitor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"millrace/actors"
+	"millrace/actors/port"
+	"millrace/core/pos"
+	"millrace/core/probe"
+)
+
+// Config is what a store monitor is given.
+type Config struct {
+	Store   port.ObjectStore // itself, not behind the gate
+	Prefix  string
+	Cluster pos.UID
+	Gate    *Gate
+	Metrics port.Metrics
+	Log     zerolog.Logger
+
+	Interval time.Duration // between looks while all is well; 0: 5 minutes
+}
+
+// timeout bounds one question.
+const timeout = 30 * time.Second
+
+type monitor struct {
+	cfg     Config
+	machine *probe.Machine
+	start   time.Time
+	timer   *actors.Timer
+	foreign error // of the last Claim
+	effects []probe.Effect
+}
+
+// Messages to itself.
+type (
+	tick    struct{}
+	claimed struct{ err error }
+	probed  struct{ err error }
+)
+
+// New returns a store monitor. Its process's status is a probe.Status.
+func New(cfg Config) actors.Process {
+	return &monitor{
+		cfg: cfg, start: time.Now(),
+		machine: probe.New(probe.Config{Interval: cfg.Interval, Timeout: timeout}),
+	}
+}
+
+// Init begins the first look.
+func (m *monitor) Init(c *actors.Context) error {
+	m.step(c, probe.Start{Now: m.now(), Owned: m.cfg.Gate.owned()})
+	return nil
+}
+
+// Handle takes one message.
+func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
+	switch msg := msg.(type) {
+	case claimed:
+		answer := answerOf(msg.err)
+		if answer.Verdict == probe.Foreign {
+			m.foreign = msg.err
+		}
+		m.step(c, probe.Claimed{Now: m.now(), Answer: answer})
+	case probed:
+		m.step(c, probe.Probed{Now: m.now(), Answer: answerOf(msg.err)})
+	case tick:
+		m.step(c, probe.Tick{Now: m.now()})
+	}
+	return nil
+}
+
+// Terminate has nothing to do: what the gate knows stays true.
+func (m *monitor) Terminate(*actors.Context, actors.Reason) {}
+
+// now is the wall clock of the start moved on by the monotonic one.
+func (m *monitor) now() pos.Millis { return pos.MillisOf(m.start.Add(time.Since(m.start))) }
+
+// answerOf says what a failure means.
+func answerOf(err error) probe.Answer {
+	if err == nil {
+		return probe.Answer{Verdict: probe.Accessible}
+	}
+	a := probe.Answer{Why: err.Error()}
+	foreign, isForeign := errors.AsType[*port.ForeignPrefixError](err)
+	switch class := port.ClassOf(err); {
+	case isForeign:
+		a.Verdict, a.Owner = probe.Foreign, foreign.Owner.String()
+	case class == port.NotFound:
+		a.Verdict = probe.NoBucket
+	case class == port.Denied:
+		a.Verdict = probe.Denied
+	}
+	return a
+}
+
+func (m *monitor) step(c *actors.Context, in probe.Input) {
+	m.effects = m.machine.Step(in, m.effects[:0])
+	for _, e := range m.effects {
+		switch e := e.(type) {
+		case probe.Claim:
+			m.ask(c, "claim the prefix", func(ctx context.Context) any {
+				return claimed{port.Claim(ctx, m.cfg.Store, m.cfg.Prefix, m.cfg.Cluster)}
+			})
+		case probe.Probe:
+			m.ask(c, "probe the store", func(ctx context.Context) any { return probed{m.cfg.Store.Probe(ctx)} })
+		case probe.Admit:
+			m.cfg.Gate.admit()
+		case probe.Refuse:
+			m.cfg.Gate.refuse(m.foreign)
+		case probe.Wake:
+			m.timer.Stop()
+			m.timer = c.After(e.At.Sub(m.now()), tick{})
+		case probe.Note:
+			m.note(e)
+		}
+	}
+	s := m.machine.Status()
+	c.SetStatus(s)
+	m.cfg.Metrics.Gauge("store_accessible", accessible(s))
+}
+
+func (m *monitor) ask(c *actors.Context, name string, f func(ctx context.Context) any) {
+	c.Task(name, func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return f(ctx)
+	})
+}
+
+// accessible is 0 once the store has said no, and until it says yes.
+func accessible(s probe.Status) float64 {
+	if s.State == probe.StateNo {
+		return 0
+	}
+	return 1
+}
+
+func (m *monitor) note(n probe.Note) {
+	s, event := n.Status, m.cfg.Log.Info()
+	text := "the object store is accessible"
+	switch {
+	case s.UnsureSince != 0:
+		event, text = m.cfg.Log.Warn().Str("why", s.UnsureWhy), "the object store does not answer in a way that says whether it is accessible; it is asked again"
+	case s.Verdict == probe.Unsure:
+		text = "the prefix of the object store is ours again"
+	case s.State == probe.StateNo:
+		event, text = m.cfg.Log.Error().Str("why", s.Why), "the object store is not accessible: nothing is uploaded until it is; local logs and captures go on"
+	}
+	event.Str("accessible", s.String()).Str("before", n.Before.String()).Msg(text)
+}

@@ -1,0 +1,252 @@
+package storemonitor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/crc32"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"millrace/actors"
+	"millrace/actors/port"
+	"millrace/core/pos"
+	"millrace/core/probe"
+	"millrace/test/fake/fakestore"
+)
+
+const ours, theirs pos.UID = 0xaa, 0xbb
+
+type bench struct {
+	t       *testing.T
+	sys     *actors.System
+	store   *fakestore.Store
+	gate    *Gate
+	fault   atomic.Pointer[port.Class] // of every operation
+	asked   atomic.Int64               // operations
+	log     bytes.Buffer
+	visible atomic.Int64 // the gauge
+	h       *actors.Handle
+}
+
+func (b *bench) Count(string, int64, ...string)             {}
+func (b *bench) Gauge(_ string, value float64, _ ...string) { b.visible.Store(int64(value)) }
+func (b *bench) Forget(...string)                           {}
+
+func inBubble(t *testing.T, f func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, sys: actors.NewSystem(7), store: fakestore.New(), gate: NewGate()}
+		b.store.Fault = func(op, _ string) error {
+			b.asked.Add(1)
+			if class := b.fault.Load(); class != nil {
+				return *class
+			}
+			return nil
+		}
+		defer b.sys.Close()
+		f(b)
+	})
+}
+
+func (b *bench) fails(class port.Class) { b.fault.Store(&class) }
+
+func (b *bench) start() {
+	b.t.Helper()
+	var err error
+	b.h, err = b.sys.Start(context.Background(), actors.Spec{Path: "store_monitor", New: func() actors.Process {
+		return New(Config{Store: b.store, Prefix: "p", Cluster: ours, Gate: b.gate, Metrics: b, Log: zerolog.New(&b.log)})
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// shows demands what the operator sees, and what a put and a deletion come to; a read passes
+// the gate always.
+func (b *bench) shows(accessible string, gauge int64, class port.Class) {
+	b.t.Helper()
+	synctest.Wait()
+	if s := b.h.Status().(probe.Status); s.String() != accessible || b.visible.Load() != gauge {
+		b.t.Errorf("shown is %q with gauge %d, want %q, %d", s, b.visible.Load(), accessible, gauge)
+	}
+	b.passes(class)
+}
+
+func (b *bench) passes(class port.Class) {
+	b.t.Helper()
+	inner := fakestore.New()
+	inner.Replace("d", []byte("x"))
+	guarded := b.gate.Guard(inner)
+	body := []byte("x")
+	err := guarded.Put(b.t.Context(), "a", bytes.NewReader(body), 1, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)), true)
+	_, gone := guarded.Delete(b.t.Context(), []string{"d"})
+	if port.ClassOf(err) != class || port.ClassOf(gone) != class {
+		b.t.Errorf("put: %v, delete: %v: want class %q", err, gone, class)
+	}
+	want := "d"
+	if class == port.Unclassified {
+		want = "a"
+	}
+	if got := strings.Join(inner.Keys(), " "); got != want {
+		b.t.Errorf("the store holds %q, want %q", got, want)
+	}
+	if _, err := guarded.Get(b.t.Context(), want); err != nil {
+		b.t.Errorf("a read: %v", err)
+	}
+	if _, _, err := guarded.List(b.t.Context(), "", "", 10); err != nil {
+		b.t.Errorf("a listing: %v", err)
+	}
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+const passes = port.Unclassified
+
+func TestItClaimsAtOnceAndLooksEveryFiveMinutes(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.passes(port.Unavailable)
+		b.start()
+		b.shows("yes", 1, passes)
+		if keys := b.store.Keys(); len(keys) != 1 || keys[0] != "p/cluster" {
+			t.Errorf("the store holds %v", keys)
+		}
+		asked := b.asked.Load()
+		pass(5*time.Minute - time.Millisecond)
+		if b.asked.Load() != asked {
+			t.Error("looked again before its time")
+		}
+		pass(time.Millisecond)
+		if b.asked.Load() != asked+2 { // the marker, and the probe
+			t.Errorf("%d operations at the second look", b.asked.Load()-asked)
+		}
+		if n := strings.Count(b.log.String(), "\n"); n != 1 {
+			t.Errorf("%d lines of log:\n%s", n, b.log.String())
+		}
+	})
+}
+
+// Down at the start, then there: nothing passes before the prefix is known to be ours, and
+// everything within 5 s of it.
+func TestDownAtTheStart(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.fails(port.Unavailable)
+		b.start()
+		synctest.Wait()
+		pass(time.Hour)
+		if s := b.h.Status().(probe.Status).String(); !strings.HasPrefix(s, "unknown since 2000-01-01T00:00:00Z (object store: ") {
+			t.Errorf("shown is %q", s)
+		}
+		b.passes(port.Unavailable)
+		if n := b.asked.Load(); n < 700 || n > 1500 {
+			t.Errorf("%d operations in an hour", n)
+		}
+		b.fault.Store(nil)
+		pass(5 * time.Second)
+		b.shows("yes", 1, passes)
+		if n := strings.Count(b.log.String(), "\n"); n != 2 {
+			t.Errorf("%d lines of log for 2 transitions:\n%s", n, b.log.String())
+		}
+	})
+}
+
+// What it finds later moves the status and the gauge, and the gate only for another owner.
+func TestTransitions(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		b.fails(port.Denied)
+		pass(5 * time.Minute)
+		b.shows("no (access denied)", 0, passes)
+		b.fails(port.Timeout)
+		pass(5 * time.Minute)
+		if s := b.h.Status().(probe.Status); s.State != probe.StateNo || b.visible.Load() != 0 || !strings.Contains(s.String(), "before that") {
+			t.Errorf("a timeout made it %q", s)
+		}
+		b.passes(passes)
+		b.fails(port.NotFound)
+		pass(5 * time.Second)
+		b.shows("no (bucket does not exist)", 0, passes)
+		b.fault.Store(nil)
+		pass(5 * time.Minute)
+		b.shows("yes", 1, passes)
+		if n := strings.Count(b.log.String(), "\n"); n != 5 {
+			t.Errorf("%d lines of log for 5 transitions:\n%s", n, b.log.String())
+		}
+	})
+}
+
+// claimFor makes another cluster the owner.
+func (b *bench) claimFor(cluster pos.UID) {
+	b.t.Helper()
+	b.store.Drop("p/cluster")
+	if err := port.Claim(b.t.Context(), b.store, "p", cluster); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestAnotherOwner(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		b.claimFor(theirs)
+		pass(5 * time.Minute)
+		b.shows("no (owned by cluster 00000000000000bb)", 0, port.Denied)
+		err := b.gate.pass("put", "a")
+		if _, ok := errors.AsType[*port.ForeignPrefixError](err); !ok || !strings.Contains(err.Error(), "set another store.prefix") {
+			t.Errorf("refused with %v", err)
+		}
+		b.claimFor(ours)
+		pass(5 * time.Minute)
+		b.shows("yes", 1, passes)
+	})
+}
+
+// What is known of the owner outlives the monitor: neither its end nor a successor that
+// can't ask closes the gate, or opens it.
+func TestTheGateOutlivesTheMonitor(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		b.h.Kill()
+		<-b.h.Done()
+		b.passes(passes)
+		b.fails(port.Unavailable)
+		b.start()
+		pass(time.Minute)
+		b.passes(passes)
+		if s := b.h.Status().(probe.Status); !s.Owned || s.State != probe.StateUnknown {
+			t.Errorf("a successor that can't ask shows %+v", s)
+		}
+		b.fault.Store(nil)
+		b.claimFor(theirs)
+		pass(5 * time.Minute)
+		b.passes(port.Denied)
+		b.h.Kill()
+		<-b.h.Done()
+		b.fails(port.Unavailable)
+		b.start()
+		pass(time.Minute)
+		b.passes(port.Denied)
+	})
+}
+
+func TestAStoreThatHangs(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(string, string) time.Duration { return 24 * time.Hour }
+		b.start()
+		pass(2 * time.Minute)
+		if s := b.h.Status().(probe.Status); s.UnsureSince == 0 || s.State != probe.StateUnknown {
+			t.Errorf("status %+v", s)
+		}
+		b.passes(port.Unavailable)
+	})
+}

@@ -1,0 +1,90 @@
+package httpadmin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"millrace/core/pos"
+	"millrace/core/settings"
+)
+
+const (
+	// durableWait is how long a question for durability waits, unless it says otherwise, and
+	// maxDurableWait the longest it may.
+	durableWait    = 10 * time.Second
+	maxDurableWait = 10 * time.Minute
+)
+
+// cut ends the fragment that is being assembled.
+func (s *surface) cut(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	st, err := s.cfg.Node.CutStream(ctx, r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, st)
+}
+
+// durable waits until a record is durable in the store: 200, or 504 when its time is over.
+func (s *surface) durable(w http.ResponseWriter, r *http.Request) {
+	next, wait, err := parseDurable(r.URL.RawQuery)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error(), "parameters are offset, of a record (default: the last that is committed), and timeout, such as 30s")
+		return
+	}
+	if err := deadline(w, wait+answerTime); err != nil {
+		s.cfg.Log.Debug().Err(err).Msg("admin: no deadline on a connection")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait+answerTime)
+	defer cancel()
+	st, err := s.cfg.Node.Durable(ctx, r.PathValue("name"), next, wait)
+	switch {
+	case err != nil:
+		fail(w, err)
+	case st.Durable:
+		answer(w, http.StatusOK, st)
+	default:
+		what := fmt.Sprintf("offset %s is not durable in the object store after %s", st.Asked-1, settings.FormatSpan(wait))
+		if st.Next.Valid() {
+			what += fmt.Sprintf(": everything below %s is", st.Next)
+		}
+		answer(w, http.StatusGatewayTimeout, Refusal{
+			Error: what, Next: &st.Next,
+			Hint: "ask again; a stream is uploaded by size or age, millrace stream cut NAME does it at once, and millrace status NAME tells what it waits for",
+		})
+	}
+}
+
+func parseDurable(raw string) (next pos.Offset, wait time.Duration, err error) {
+	next, wait = pos.NoOffset, durableWait
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return next, wait, fmt.Errorf("the parameters cannot be read: %w", err)
+	}
+	for key, given := range values {
+		if len(given) != 1 {
+			return next, wait, fmt.Errorf("%s is given %d times", key, len(given))
+		}
+		switch text := given[0]; key {
+		case "offset":
+			at, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || at < 0 || at == 1<<63-1 {
+				return next, wait, fmt.Errorf("offset %q: want a whole number from 0", text)
+			}
+			next = pos.Offset(at) + 1
+		case "timeout":
+			if wait, err = settings.ParseSpan(text); err != nil || wait < 0 || wait > maxDurableWait {
+				return next, wait, fmt.Errorf("timeout %q: want a duration of at most %s", text, settings.FormatSpan(maxDurableWait))
+			}
+		default:
+			return next, wait, fmt.Errorf("there is no parameter %q", key)
+		}
+	}
+	return next, wait, nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"millrace/actors/admin"
+	"millrace/core/pos"
+	"millrace/core/upload"
+)
+
+// uploads is what the replica reader of shop tells.
+func uploads() *admin.UploadReport {
+	const now = pos.Millis(1772366400000)
+	return &admin.UploadReport{
+		Node: "n1", Store: admin.StoreStatus{Where: "directory /mnt/store", Accessible: "yes"}, Now: now,
+		Status: &upload.Status{
+			Stream: upload.StreamStatus{ID: "__shop_1", Epoch: 4, State: "running"},
+			Remote: upload.RemoteStatus{Known: true, Next: 1234300, PersistedNext: 1234000, Revision: 77, Bytes: 9 << 30, Fragments: 144},
+			Pipeline: upload.PipelineStatus{
+				Anchor: "done", Submitted: 1, Uploading: 2, Uploaded: 1, Bytes: 4 * 64 << 20, Edits: 3, EditsInPersist: 2, BytesInPersist: 64 << 20,
+				Persisting: true, LastPersist: now - 1500, Waiters: 1, Stalled: 1234300, StalledWhy: "access denied",
+			},
+			Fragment: upload.FragmentStatus{First: 1234500, Next: 1234567, Target: 64 << 20, Bytes: 40 << 20, Payload: 39 << 20, Chunks: 41, Due: now + 120_000},
+		},
+	}
+}
+
+func (n fakeNode) CutStream(ctx context.Context, name string) (admin.CutStatus, error) {
+	switch name {
+	case "lost", "slow":
+	case "büro":
+		return admin.CutStatus{}, &admin.Error{Class: admin.Unavailable, What: "stream \"büro\" was not cut (manifest_not_resolved)", Hint: "millrace status büro tells what it waits for; ask again in a moment"}
+	default:
+		if _, err := n.Stream(ctx, name); err != nil {
+			return admin.CutStatus{}, err
+		}
+	}
+	return admin.CutStatus{Stream: name, First: 1234500, Next: 1234567, Bytes: 41943040, Chunks: 41}, nil
+}
+
+func (fakeNode) Durable(_ context.Context, name string, next pos.Offset, _ time.Duration) (admin.DurableStatus, error) {
+	return admin.DurableStatus{Stream: name, Durable: name != "slow", Held: name != "lost", Asked: next, Next: 1234570}, nil
+}
+
+// What is small, missing or not known is printed as that.
+func TestUploadRows(t *testing.T) {
+	if got := fragmentRows(upload.FragmentStatus{First: -1, Next: -1, Target: 100}, 0); len(got) != 2 || got[0][1] != "100 bytes" || got[1][1] != "nothing is gathered" {
+		t.Errorf("an empty fragment is %q", got)
+	}
+	if got := remoteRows(upload.RemoteStatus{First: -1}); got != nil {
+		t.Errorf("what is not known is %q", got)
+	}
+	for now, want := range map[pos.Millis]string{5_200: "200ms ago", 4_000: "0s ago"} {
+		if got := ago(5_000, now); got != want {
+			t.Errorf("%d: %q, want %q", now, got, want)
+		}
+	}
+	if got := ago(0, 9); got != "none since the start" {
+		t.Errorf("%q", got)
+	}
+	for u, want := range map[*admin.UploadReport]string{
+		{Why: "tiering is disabled"}:                                                               "tiering is disabled",
+		{Error: "reader_down", Why: "it ended"}:                                                    "reader_down: it ended",
+		{Status: &upload.Status{Stream: upload.StreamStatus{State: "running"}}}:                    "running",
+		{Status: &upload.Status{Stream: upload.StreamStatus{State: "waiting", Why: "store down"}}}: "waiting: store down",
+	} {
+		if got := readerState(u); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

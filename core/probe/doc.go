@@ -1,0 +1,17 @@
+// Package probe decides when the object store is looked at, what is said of it, and whether anything may be put into it.
+//
+// A round is two questions, one after the other: whose is the prefix (port.Claim), and
+// does the store answer and take a write (port.ObjectStore.Probe). What is definite
+// (accessible, no such bucket, access denied, owned by another cluster) is the state.
+// Anything else (a timeout, a server error, throttling) says nothing of the store and
+// leaves the state as it is: only that it is unknown now is shown.
+//
+//   - The first round is at once. The next one is Retry later while anything is unknown or
+//     the prefix is not known to be ours, Interval later otherwise.
+//   - Until the prefix is known to be ours nothing is put or deleted. Once it is, no failure
+//     takes that back; only another owner does.
+//   - A round that has not ended after Timeout counts as one that found out nothing. There
+//     is no other until it has ended.
+//   - A publisher is never stopped, whatever is found: what can't be uploaded stays on
+//     local disk, within its bounds.
+package probe

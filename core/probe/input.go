@@ -1,0 +1,85 @@
+package probe
+
+import "millrace/core/pos"
+
+// Verdict is what an answer of the store means.
+type Verdict uint8
+
+// The verdicts. Accessible and those below it are definite.
+const (
+	Unsure     Verdict = iota // it says nothing of the store: unreachable, throttled, timed out, a failure without a class
+	Accessible                // the prefix is ours; the store takes what we put
+	NoBucket                  // the bucket, or the folder, does not exist
+	Denied                    // access denied
+	Foreign                   // another cluster owns the prefix
+)
+
+// Answer is what the store said.
+type Answer struct {
+	Verdict Verdict
+	Why     string // the error; "" if there is none
+	Owner   string // the cluster that owns the prefix, of Foreign
+}
+
+// Input is what a Machine is told.
+//
+//sumtype:decl
+type Input interface{ input() }
+
+// Inputs.
+type (
+	// Start is the first input. Owned: an earlier incarnation found the prefix to be ours.
+	Start struct {
+		Now   pos.Millis
+		Owned bool
+	}
+	// Claimed ends a Claim.
+	Claimed struct {
+		Now    pos.Millis
+		Answer Answer
+	}
+	// Probed ends a Probe.
+	Probed struct {
+		Now    pos.Millis
+		Answer Answer
+	}
+	// Tick says what time it is, at the latest when Wake asked for it.
+	Tick struct{ Now pos.Millis }
+)
+
+func (Start) input()   {}
+func (Claimed) input() {}
+func (Probed) input()  {}
+func (Tick) input()    {}
+
+// Effect is what must be done.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// Effects.
+type (
+	// Claim asks whose the prefix is, and makes it ours if it is nobody's. Claimed follows.
+	Claim struct{}
+	// Probe asks whether the store answers and takes a write. Probed follows.
+	Probe struct{}
+	// Admit lets everything be put and deleted from now on: the prefix is ours.
+	Admit struct{}
+	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's. The
+	// shell has the error from the last Claim.
+	Refuse struct{}
+	// Wake asks for a Tick at a time. It replaces the Wake before it.
+	Wake struct{ At pos.Millis }
+	// Note is for the log: the state changed, or became unknown, or known again.
+	Note struct {
+		Status Status
+		Before Status
+	}
+)
+
+func (Claim) effect()  {}
+func (Probe) effect()  {}
+func (Admit) effect()  {}
+func (Refuse) effect() {}
+func (Wake) effect()   {}
+func (Note) effect()   {}

@@ -1,0 +1,297 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"millrace/core/pos"
+)
+
+// Config is fixed for the life of a Machine.
+type Config struct {
+	Interval time.Duration // between rounds while all is known; not above 0: 5 minutes
+	Retry    time.Duration // between rounds otherwise; not above 0: 5 s
+	Timeout  time.Duration // of one question; not above 0: 30 s
+}
+
+func (c *Config) complete() {
+	if c.Interval <= 0 {
+		c.Interval = 5 * time.Minute
+	}
+	if c.Retry <= 0 {
+		c.Retry = 5 * time.Second
+	}
+	c.Retry = min(c.Retry, c.Interval)
+	if c.Timeout <= 0 {
+		c.Timeout = 30 * time.Second
+	}
+}
+
+// asking is which question is open.
+type asking uint8
+
+const (
+	nothing asking = iota
+	whose          // Claim
+	whether        // Probe
+)
+
+// Machine holds what is known of the store.
+//
+// Invariants, which check verifies:
+//
+//	S1 at most one question is open; when none is, the time of the next round is set
+//	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
+//	S3 the state is never Accessible before the prefix is known to be ours
+//	S4 the state is Foreign only while the prefix is not ours
+//	S5 the next round is at most Interval away, Retry while anything is unknown
+type Machine struct {
+	cfg     Config
+	started bool
+	now     pos.Millis
+	asking  asking
+	asked   pos.Millis // the open question
+	late    bool       // it has not been answered in time
+	next    pos.Millis // round
+	claim   Answer     // of this round
+	owned   bool
+	status  Status
+}
+
+// Status is what is known of the store, as the operator sees it.
+type Status struct {
+	// State is yes, no or unknown. No failure to ask takes back a yes or a no.
+	State string     `json:"state"`
+	Why   string     `json:"why,omitempty"`   // of no
+	Since pos.Millis `json:"since_ms"`        // of the state
+	Owned bool       `json:"owned"`           // the prefix is known to be ours: uploads and deletions pass
+	Owner string     `json:"owner,omitempty"` // the cluster that owns the prefix instead
+	// UnsureSince is when the answers began to say nothing; 0: the last one was definite.
+	UnsureSince pos.Millis `json:"unsure_since_ms,omitempty"`
+	UnsureWhy   string     `json:"unsure_why,omitempty"`
+	Checked     pos.Millis `json:"checked_ms,omitempty"` // the last answer; 0: there was none
+
+	Verdict Verdict `json:"-"` // the last definite one; Unsure: there was none
+}
+
+// The states.
+const (
+	StateUnknown = "unknown"
+	StateYes     = "yes"
+	StateNo      = "no"
+)
+
+// Definite reports whether what is known is known as of the last answer.
+func (s Status) Definite() bool { return s.Verdict != Unsure && s.UnsureSince == 0 }
+
+// String says in words whether the store is accessible.
+func (s Status) String() string {
+	if s.Definite() {
+		return s.verdict()
+	}
+	text := "unknown since " + max(s.UnsureSince, s.Since).Time().Format(time.RFC3339)
+	if s.UnsureWhy != "" {
+		text += " (" + s.UnsureWhy + ")"
+	}
+	if s.Verdict != Unsure {
+		text += "; " + s.verdict() + " before that"
+	}
+	return text
+}
+
+func (s Status) verdict() string {
+	switch s.Verdict {
+	case Unsure:
+	case Accessible:
+		return StateYes
+	case NoBucket:
+		return "no (bucket does not exist)"
+	case Denied:
+		return "no (access denied)"
+	case Foreign:
+		return "no (owned by cluster " + s.Owner + ")"
+	}
+	return StateUnknown
+}
+
+// New returns a machine that knows nothing.
+func New(cfg Config) *Machine {
+	cfg.complete()
+	return &Machine{cfg: cfg, status: Status{State: StateUnknown}}
+}
+
+// Step applies one input and appends to out what must now be done, in order.
+func (m *Machine) Step(in Input, out []Effect) []Effect {
+	before := m.status
+	switch in := in.(type) {
+	case Start:
+		m.clock(in.Now)
+		if !m.started {
+			m.started, m.next, m.owned = true, in.Now, in.Owned
+			m.status.Since, m.status.Owned = in.Now, in.Owned
+			before = m.status
+		}
+	case Claimed:
+		m.clock(in.Now)
+		out = m.claimed(in.Answer, out)
+	case Probed:
+		m.clock(in.Now)
+		m.probed(in.Answer)
+	case Tick:
+		m.clock(in.Now)
+		m.lateAnswer()
+	}
+	if m.status.Verdict != before.Verdict || m.status.Owner != before.Owner || (m.status.UnsureSince == 0) != (before.UnsureSince == 0) {
+		out = append(out, Note{Status: m.status, Before: before})
+	}
+	return m.goOn(out)
+}
+
+// clock takes the time. One that was set back must not keep the next round waiting.
+func (m *Machine) clock(now pos.Millis) {
+	m.now = now
+	m.asked = min(m.asked, now)
+	m.next = min(m.next, now.Add(m.wait()))
+}
+
+func (m *Machine) claimed(a Answer, out []Effect) []Effect {
+	if m.asking != whose {
+		return out
+	}
+	m.asking, m.late = nothing, false
+	m.status.Checked = m.now
+	switch a.Verdict {
+	case Foreign:
+		if m.owned || m.status.Owner != a.Owner {
+			out = append(out, Refuse{})
+		}
+		m.owned = false
+		m.conclude(a)
+		return out
+	case Accessible:
+		if !m.owned {
+			out = append(out, Admit{})
+		}
+		m.owned, m.status.Owned = true, true
+		if m.status.Verdict == Foreign {
+			m.status = Status{State: StateUnknown, Since: m.now, Owned: true, Checked: m.now}
+		}
+	case Unsure, NoBucket, Denied:
+	}
+	m.claim = a
+	m.asking, m.asked = whether, m.now
+	return append(out, Probe{})
+}
+
+// probed ends a round. What the claim met counts where the probe met nothing: a store may
+// answer and refuse the marker.
+func (m *Machine) probed(a Answer) {
+	if m.asking != whether {
+		return
+	}
+	m.asking, m.late = nothing, false
+	m.status.Checked = m.now
+	if a.Verdict == Accessible && m.claim.Verdict != Accessible {
+		a = m.claim
+	}
+	m.conclude(a)
+}
+
+// lateAnswer counts a question that is open for too long as one without an answer.
+func (m *Machine) lateAnswer() {
+	if m.asking == nothing || m.late || m.now.Sub(m.asked) < m.cfg.Timeout {
+		return
+	}
+	m.late = true
+	m.unsure(fmt.Sprintf("no answer within %s", m.cfg.Timeout))
+}
+
+// conclude ends a round with what it found.
+func (m *Machine) conclude(a Answer) {
+	if a.Verdict == Unsure {
+		m.unsure(a.Why)
+	} else {
+		m.definite(a)
+	}
+	m.next = m.now.Add(m.wait())
+}
+
+// wait is how long after a round the next one is.
+func (m *Machine) wait() time.Duration {
+	if m.restless() {
+		return m.cfg.Retry
+	}
+	return m.cfg.Interval
+}
+
+// restless reports whether the next round is to be soon. Another owner is no such case:
+// that an operator mends, and not within seconds.
+func (m *Machine) restless() bool {
+	return !m.status.Definite() || !m.owned && m.status.Verdict != Foreign
+}
+
+func (m *Machine) unsure(why string) {
+	if m.status.UnsureSince == 0 {
+		m.status.UnsureSince = m.now
+	}
+	m.status.UnsureWhy = why
+}
+
+func (m *Machine) definite(a Answer) {
+	s := &m.status
+	s.UnsureSince, s.UnsureWhy = 0, ""
+	if s.Verdict != a.Verdict {
+		s.Since = m.now
+	}
+	s.Verdict, s.Owned, s.State, s.Why, s.Owner = a.Verdict, m.owned, StateNo, a.Why, a.Owner
+	if a.Verdict == Accessible {
+		s.State, s.Why = StateYes, ""
+	}
+}
+
+// goOn begins the round that is due, and asks to be woken for what will be.
+func (m *Machine) goOn(out []Effect) []Effect {
+	if !m.started {
+		return out
+	}
+	if m.asking == nothing && m.next <= m.now {
+		m.asking, m.asked, m.claim = whose, m.now, Answer{}
+		out = append(out, Claim{})
+	}
+	switch {
+	case m.asking == nothing:
+		return append(out, Wake{At: m.next})
+	case !m.late:
+		return append(out, Wake{At: m.asked.Add(m.cfg.Timeout)})
+	}
+	return out
+}
+
+// Owned reports whether the prefix is known to be ours.
+func (m *Machine) Owned() bool { return m.owned }
+
+// Status returns the state for the operator.
+func (m *Machine) Status() Status { return m.status }
+
+func (m *Machine) check() error {
+	s := m.status
+	if !m.started {
+		return nil
+	}
+	if m.asking == nothing && m.next <= m.now {
+		return fmt.Errorf("S1: no question is open and the next round is past: %s at %s", m.next, m.now)
+	}
+	if s.Owned != m.owned {
+		return fmt.Errorf("S2: shown as owned %v, is %v", s.Owned, m.owned)
+	}
+	if s.Verdict == Accessible && !m.owned {
+		return fmt.Errorf("S3: accessible, and the prefix is not known to be ours")
+	}
+	if (s.Verdict == Foreign) != (s.Owner != "") || s.Verdict == Foreign && m.owned {
+		return fmt.Errorf("S4: verdict %d, owner %q, ours %v", s.Verdict, s.Owner, m.owned)
+	}
+	if m.asking == nothing && m.next > m.now.Add(m.wait()) {
+		return fmt.Errorf("S5: the next round is %s away", m.next.Sub(m.now))
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package probe
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"millrace/core/pos"
+)
+
+const (
+	second = pos.Millis(1000)
+	minute = 60 * second
+)
+
+var (
+	yes     = Answer{Verdict: Accessible}
+	unsure  = Answer{Verdict: Unsure, Why: "timed out"}
+	denied  = Answer{Verdict: Denied, Why: "403"}
+	missing = Answer{Verdict: NoBucket, Why: "404"}
+	foreign = Answer{Verdict: Foreign, Why: "another's", Owner: "00000000000000aa"}
+)
+
+type rig struct {
+	t     testing.TB
+	m     *Machine
+	now   pos.Millis
+	wake  pos.Millis
+	notes []string // states told of
+}
+
+func newRig(t testing.TB) *rig { return &rig{t: t, m: New(Config{}), now: minute} }
+
+// play steps and demands the effects, but for the wake and the notes, which are kept.
+func (r *rig) play(in Input, want ...Effect) {
+	r.t.Helper()
+	var got []Effect
+	for _, e := range r.m.Step(in, nil) {
+		switch e := e.(type) {
+		case Wake:
+			r.wake = e.At
+		case Note:
+			r.notes = append(r.notes, e.Status.String())
+		case Admit, Claim, Probe, Refuse:
+			got = append(got, e)
+		}
+	}
+	if err := r.m.check(); err != nil {
+		r.t.Fatalf("after %+v: %v", in, err)
+	}
+	if !slices.Equal(got, want) {
+		r.t.Fatalf("%+v: got %#v, want %#v", in, got, want)
+	}
+}
+
+// round goes to the next round and answers it. after is what the claim leads to.
+func (r *rig) round(claim, answer Answer, after ...Effect) {
+	r.t.Helper()
+	if r.wake == 0 {
+		r.play(Start{Now: r.now}, Claim{})
+	} else {
+		r.now = r.wake
+		r.play(Tick{Now: r.now}, Claim{})
+	}
+	if claim.Verdict == Foreign {
+		r.play(Claimed{Now: r.now, Answer: claim}, after...)
+		return
+	}
+	r.play(Claimed{Now: r.now, Answer: claim}, append(after, Probe{})...)
+	r.play(Probed{Now: r.now, Answer: answer})
+}
+
+// shows demands what the operator sees, and when the next round is.
+func (r *rig) shows(want string, next pos.Millis) {
+	r.t.Helper()
+	if s := r.m.Status(); s.String() != want || r.wake-r.now != next {
+		r.t.Fatalf("shows %q, the next round in %d ms: want %q, %d", s, r.wake-r.now, want, next)
+	}
+}
+
+func TestTheFirstRoundOpensTheGate(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.shows("yes", 5*minute)
+	r.round(yes, yes)
+	r.shows("yes", 5*minute)
+	if len(r.notes) != 1 {
+		t.Errorf("noted %q: transitions only", r.notes)
+	}
+}
+
+// Every definite answer, from every other one: what is shown, when the next round is, and
+// whether something may be put.
+func TestDefiniteAnswers(t *testing.T) {
+	words := map[Verdict]string{Accessible: "yes", NoBucket: "no (bucket does not exist)", Denied: "no (access denied)", Foreign: "no (owned by cluster 00000000000000aa)"}
+	for _, before := range []Answer{yes, missing, denied, foreign} {
+		for _, after := range []Answer{yes, missing, denied, foreign} {
+			r := newRig(t)
+			r.round(before, before, first(before)...)
+			wasOwned := r.m.Owned()
+			var effects []Effect
+			if after.Verdict == Accessible && !wasOwned {
+				effects = []Effect{Admit{}}
+			}
+			if after.Verdict == Foreign && before.Verdict != Foreign {
+				effects = []Effect{Refuse{}}
+			}
+			r.round(after, after, effects...)
+			next := 5 * minute
+			if after.Verdict != Accessible && after.Verdict != Foreign && !wasOwned {
+				next = 5 * second // it is not known yet whose the prefix is
+			}
+			r.shows(words[after.Verdict], next)
+			if owned := after.Verdict == Accessible || wasOwned && after.Verdict != Foreign; r.m.Owned() != owned {
+				t.Errorf("%v then %v: owned %v", before, after, r.m.Owned())
+			}
+			state := StateNo
+			if after.Verdict == Accessible {
+				state = StateYes
+			}
+			if s := r.m.Status(); s.State != state || s.Why != after.Why {
+				t.Errorf("%v then %v: %+v", before, after, s)
+			}
+		}
+	}
+}
+
+func first(a Answer) []Effect {
+	switch a.Verdict {
+	case Accessible:
+		return []Effect{Admit{}}
+	case Foreign:
+		return []Effect{Refuse{}}
+	case Unsure, NoBucket, Denied:
+	}
+	return nil
+}
+
+// A failure that says nothing takes back neither a yes nor a no, nor the ownership.
+func TestUnsureLeavesTheState(t *testing.T) {
+	r := newRig(t)
+	r.round(unsure, unsure)
+	r.shows("unknown since 1970-01-01T00:01:00Z (timed out)", 5*second)
+	if r.m.Owned() || r.m.Status().State != StateUnknown {
+		t.Fatalf("%+v", r.m.Status())
+	}
+	r.round(yes, yes, Admit{})
+	r.shows("yes", 5*minute)
+	r.round(unsure, unsure)
+	r.shows("unknown since 1970-01-01T00:06:05Z (timed out); yes before that", 5*second)
+	if s := r.m.Status(); !r.m.Owned() || s.State != StateYes {
+		t.Fatalf("%+v", s)
+	}
+	r.round(unsure, yes) // the store answers, its marker can't be read
+	r.shows("unknown since 1970-01-01T00:06:05Z (timed out); yes before that", 5*second)
+	r.round(yes, denied)
+	r.shows("no (access denied)", 5*minute)
+	r.round(unsure, denied)
+	r.shows("no (access denied)", 5*minute)
+	if want := 4; len(r.notes) != want {
+		t.Errorf("noted %q, want %d transitions", r.notes, want)
+	}
+}
+
+// A store that answers and refuses the marker is not accessible.
+func TestAClaimThatIsRefusedCounts(t *testing.T) {
+	r := newRig(t)
+	r.round(denied, yes)
+	r.shows("no (access denied)", 5*second)
+	r.round(missing, missing)
+	r.shows("no (bucket does not exist)", 5*second)
+}
+
+// The prefix becomes another cluster's after it was ours, and ours again.
+func TestAnotherOwnerComesAndGoes(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.round(foreign, yes, Refuse{})
+	r.shows("no (owned by cluster 00000000000000aa)", 5*minute)
+	r.round(foreign, yes)
+	r.round(unsure, yes)
+	r.shows("unknown since 1970-01-01T00:16:00Z (timed out); no (owned by cluster 00000000000000aa) before that", 5*second)
+	if r.m.Owned() {
+		t.Fatal("owned")
+	}
+	other := foreign
+	other.Owner = "00000000000000bb"
+	r.round(other, yes, Refuse{})
+	r.round(yes, unsure, Admit{})
+	if s := r.m.Status(); s.Owner != "" || s.State != StateUnknown || !s.Owned {
+		t.Fatalf("%+v", s)
+	}
+	r.round(yes, yes)
+	r.shows("yes", 5*minute)
+}
+
+// What an earlier monitor found out is not asked for again before anything may be put.
+func TestAnIncarnationThatStartsOwned(t *testing.T) {
+	r := newRig(t)
+	r.play(Start{Now: r.now, Owned: true}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: unsure}, Probe{})
+	r.play(Probed{Now: r.now, Answer: unsure})
+	if !r.m.Owned() {
+		t.Fatal("not owned")
+	}
+	r.round(foreign, yes, Refuse{})
+}
+
+func TestAQuestionThatHangs(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	if r.wake != r.now+30*second {
+		t.Fatalf("woken at %d", r.wake)
+	}
+	r.now = r.wake
+	r.play(Tick{Now: r.now})
+	if s := r.m.Status().String(); !strings.Contains(s, "no answer within 30s") {
+		t.Fatal(s)
+	}
+	r.play(Tick{Now: r.now + 10*minute}) // no second one beside it
+	r.now += 10 * minute
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+}
+
+func TestTheClockIsSetBack(t *testing.T) {
+	r := newRig(t)
+	r.now = 600 * minute
+	r.round(unsure, unsure)
+	r.play(Tick{Now: minute})
+	if r.wake != minute+5*second {
+		t.Fatalf("woken at %d", r.wake)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	if c := New(Config{Interval: 2 * time.Second}).cfg; c.Retry != 2*time.Second || c.Timeout != 30*time.Second {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Whatever is answered in whatever order and at whatever time: the invariants hold, one
+// question is open at most, the gate is open exactly if the last word on the owner was
+// ours, a definite state only changes by a definite answer, and the same inputs give the
+// same effects.
+func TestPropertiesAndDeterminism(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, twin := New(Config{}), New(Config{})
+		now, wake := minute, pos.Millis(0)
+		var open Effect
+		admitted, ours := false, false
+		step := func(in Input) {
+			before := m.Status()
+			out := m.Step(in, nil)
+			if again := twin.Step(in, nil); !reflect.DeepEqual(out, again) {
+				t.Fatalf("%+v: %+v and %+v", in, out, again)
+			}
+			if err := m.check(); err != nil {
+				t.Fatalf("after %+v: %v", in, err)
+			}
+			noted := false
+			for _, e := range out {
+				switch e := e.(type) {
+				case Claim, Probe:
+					if open != nil {
+						t.Fatalf("%T while %T is open", e, open)
+					}
+					open = e
+				case Admit:
+					admitted = true
+				case Refuse:
+					admitted = false
+				case Wake:
+					wake = e.At
+				case Note:
+					noted = true
+				}
+			}
+			if admitted != ours {
+				t.Fatalf("admitted %v, ours %v", admitted, ours)
+			}
+			after := m.Status()
+			if before.Verdict != after.Verdict && !noted {
+				t.Fatalf("%s became %s and nobody was told", before, after)
+			}
+		}
+		step(Start{Now: now})
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "time") {
+			case 0:
+				now = max(now, wake)
+			case 1:
+				now += pos.Millis(rapid.Int64Range(0, int64(10*minute)).Draw(t, "jump"))
+			case 2:
+				now = max(1, now-pos.Millis(rapid.Int64Range(0, int64(minute)).Draw(t, "back")))
+			}
+			answer := rapid.SampledFrom([]Answer{yes, unsure, denied, missing, foreign}).Draw(t, "answer")
+			_, isClaim := open.(Claim)
+			switch {
+			case open == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
+				step(Tick{Now: now})
+			case isClaim:
+				open = nil
+				ours = answer.Verdict == Accessible || ours && answer.Verdict != Foreign
+				step(Claimed{Now: now, Answer: answer})
+			default:
+				open = nil
+				if answer.Verdict == Foreign {
+					answer = denied
+				}
+				step(Probed{Now: now, Answer: answer})
+			}
+		}
+	})
+}

@@ -1,0 +1,2 @@
+// Package keyringtest checks what port.Keyring promises.
+package keyringtest

@@ -1,0 +1,2 @@
+// Package pooltest checks what port.Pool promises.
+package pooltest
