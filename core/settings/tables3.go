@@ -14,7 +14,7 @@ var s3Fields = []Field{
 	},
 	{
 		Section: "store", Name: "endpoint", Kind: Text, Min: 1, Max: 2048, Of: StoreS3, check: checkEndpoint,
-		Doc:  "Where the server is, `https://host[:port]` or `http://host[:port]`. Not set: AWS, as the region says. Proxies that the environment names are not used.",
+		Doc:  "Where the server is, `https://host[:port]` or `http://host[:port]`. Not set: AWS, as the region says. Proxies that the environment names are not used; the authorities that `AWS_CA_BUNDLE` names are trusted.",
 		node: func(s *Settings) slot { return slot{text: &s.Store.S3.Endpoint} },
 	},
 	{

@@ -2,6 +2,8 @@ package s3store
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -44,7 +46,7 @@ type pool struct {
 	waited  int64
 }
 
-func newPool(max int) *pool {
+func newPool(max int, roots *x509.CertPool) *pool {
 	p := &pool{slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
@@ -63,6 +65,7 @@ func newPool(max int) *pool {
 		MaxIdleConnsPerHost:   max,
 		IdleConnTimeout:       idleClose,
 		TLSHandshakeTimeout:   dialTimeout,
+		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		ExpectContinueTimeout: time.Second,
 		// One connection carries one request at a time, so that a slow answer holds up no
 		// other. The transport of HTTP/2 is not used unless asked for.

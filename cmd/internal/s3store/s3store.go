@@ -1,8 +1,10 @@
 package s3store
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/url"
+	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -55,12 +57,33 @@ func Open(cfg Config) (*Store, error) {
 			return nil, fmt.Errorf("S3 store: endpoint %q: want a URL, http:// or https:// and a host", cfg.Endpoint)
 		}
 	}
+	roots, err := trusted()
+	if err != nil {
+		return nil, err
+	}
 	ring := newKeyring(cfg)
-	return &Store{uploads: newClient(cfg, ring, cfg.UploadConnections), general: newClient(cfg, ring, cfg.GeneralConnections), ring: ring}, nil
+	return &Store{uploads: newClient(cfg, ring, newPool(cfg.UploadConnections, roots)), general: newClient(cfg, ring, newPool(cfg.GeneralConnections, roots)), ring: ring}, nil
 }
 
-func newClient(cfg Config, ring *keyring, connections int) *client {
-	p := newPool(connections)
+// trusted are the certificate authorities of AWS_CA_BUNDLE, which every program that talks
+// to AWS goes by; nil: the system's.
+func trusted() (*x509.CertPool, error) {
+	file := os.Getenv("AWS_CA_BUNDLE")
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("S3 store: AWS_CA_BUNDLE: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("S3 store: AWS_CA_BUNDLE names %s, which holds no certificate in PEM", file)
+	}
+	return roots, nil
+}
+
+func newClient(cfg Config, ring *keyring, p *pool) *client {
 	options := s3.Options{
 		Region:       cfg.Region,
 		UsePathStyle: cfg.PathStyle,

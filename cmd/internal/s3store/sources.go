@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"millrace/actors/port"
 	"millrace/core/settings"
@@ -69,6 +72,10 @@ func (k *keyring) static(ctx context.Context) (port.Credentials, error) {
 	return port.Credentials{Source: sourceStatic, AccessKeyID: got.AccessKeyID, SecretKey: settings.Secret(got.SecretAccessKey)}, nil
 }
 
+// dialPatience is for sources that may not be there at all: outside of EC2 nobody answers
+// at the instance's address.
+const dialPatience = 2 * time.Second
+
 // tap is how the SDK's providers ask for credentials over HTTP. It keeps what came of the
 // last question, which they tell in words only.
 type tap struct {
@@ -79,20 +86,42 @@ type tap struct {
 }
 
 func newTap() *tap {
-	dialer := &net.Dialer{Timeout: 2 * time.Second}
+	dialer := &net.Dialer{Timeout: dialPatience}
 	return &tap{RoundTripper: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, Protocols: http1()}}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
+	status := 0
+	if err == nil {
+		status = resp.StatusCode
+	}
+	t.note(req.URL.Path, status)
+	return resp, err
+}
+
+// watch does the same for the services that the SDK asks with clients of its own.
+func (t *tap) watch(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("millrace tap", func(
+		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+	) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleDeserialize(ctx, in)
+		if req, ok := in.Request.(*smithyhttp.Request); ok {
+			status := 0
+			if resp, ok := out.RawResponse.(*smithyhttp.Response); ok && resp != nil && resp.Response != nil {
+				status = resp.StatusCode
+			}
+			t.note(req.URL.Path, status)
+		}
+		return out, metadata, err
+	}), middleware.After)
+}
+
+func (t *tap) note(path string, status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asked, t.status = "/"+strings.TrimPrefix(req.URL.Path, "/"), 0
-	if err == nil {
-		t.status = resp.StatusCode
-	}
-	return resp, err
+	t.asked, t.status = "/"+strings.TrimPrefix(path, "/"), status
 }
 
 // last is what came of the last question.
@@ -106,7 +135,11 @@ func (t *tap) last() (asked string, status int) {
 func (k *keyring) options(tap *tap) []func(*config.LoadOptions) error {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: tap}
 	options := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client),
+		// One of the SDK's own kind: it refuses any other where AWS_CA_BUNDLE is set.
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(client.Timeout).WithTransportOptions(func(tr *http.Transport) {
+			tr.DisableKeepAlives, tr.Protocols = true, http1()
+		}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialPatience })),
+		config.WithAPIOptions([]func(*middleware.Stack) error{tap.watch}),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) {
 			o.Client = imds.New(imds.Options{HTTPClient: client, Retryer: aws.NopRetryer{}, EnableFallback: aws.FalseTernary, Endpoint: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), ClientEnableState: imdsState()})

@@ -3,9 +3,12 @@ package s3store
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,5 +52,41 @@ func TestOverTLS(t *testing.T) {
 	}
 	if got := s.UploadPool().Stats(); got.Open != 1 || got.InUse != 0 {
 		t.Errorf("the pool: %+v", got)
+	}
+}
+
+// AWS_CA_BUNDLE names whom to trust, for the store and for the sources of credentials.
+func TestTheBundleOfTheEnvironment(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	t.Setenv("AWS_CA_BUNDLE", file)
+	t.Setenv("AWS_ACCESS_KEY_ID", "of-the-environment")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	cfg := configOf("acme")
+	cfg.Endpoint = server.URL
+	cfg.AccessKeyID, cfg.AllowStatic = "", false
+	s := open(t, cfg)
+	got, err := s.Keyring().Fetch(t.Context())
+	if err != nil || got.AccessKeyID != "of-the-environment" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	s.Keyring().Use(got)
+	must(t, put(t.Context(), s.Uploads(), "p/a", []byte("x")))
+
+	for name, content := range map[string]string{"no certificate": "nothing", "no file": ""} {
+		if content == "" {
+			must(t, os.Remove(file))
+		} else {
+			must(t, os.WriteFile(file, []byte(content), 0o600))
+		}
+		if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), "AWS_CA_BUNDLE") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
