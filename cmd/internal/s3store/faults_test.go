@@ -93,12 +93,24 @@ func TestNothingIsReadTwice(t *testing.T) {
 
 // do runs every operation of the port once and says what each came to.
 func do(ctx context.Context, s port.ObjectStore) map[string]error {
-	b := bytes.Repeat([]byte("x"), 200_000)
-	out := map[string]error{"put": put(ctx, s, "p/new", b), "probe": s.Probe(ctx)}
-	_, out["get"] = s.Get(ctx, "p/old")
-	_, out["range"] = s.GetRange(ctx, "p/old", 10, 150_000)
-	_, _, out["list"] = s.List(ctx, "", "", 0)
-	_, out["delete"] = s.Delete(ctx, []string{"p/none"})
+	return doWithin(ctx, time.Minute, s)
+}
+
+// doWithin is do with so much time for each operation.
+func doWithin(ctx context.Context, d time.Duration, s port.ObjectStore) map[string]error {
+	out := map[string]error{}
+	for op, run := range map[string]func(context.Context) error{
+		"put":    func(ctx context.Context) error { return put(ctx, s, "p/new", bytes.Repeat([]byte("x"), 200_000)) },
+		"probe":  s.Probe,
+		"get":    func(ctx context.Context) error { _, err := s.Get(ctx, "p/old"); return err },
+		"range":  func(ctx context.Context) error { _, err := s.GetRange(ctx, "p/old", 10, 150_000); return err },
+		"list":   func(ctx context.Context) error { _, _, err := s.List(ctx, "", "", 0); return err },
+		"delete": func(ctx context.Context) error { _, err := s.Delete(ctx, []string{"p/none"}); return err },
+	} {
+		ctx, cancel := context.WithTimeout(ctx, d)
+		out[op] = run(ctx)
+		cancel()
+	}
 	return out
 }
 
@@ -128,7 +140,7 @@ func TestEachFaultHasItsClass(t *testing.T) {
 			s.GeneralPool().Close() // so that no connection from before is used
 			s.GeneralPool().Open()
 			must(t, p.Set(c.faults))
-			for op, err := range within(t, time.Second, c.faults.BlackHole, s.General()) {
+			for op, err := range doWithin(t.Context(), patience(c.faults), s.General()) {
 				if (c.ops == "" || strings.Contains(c.ops, op)) && port.ClassOf(err) != c.want {
 					t.Errorf("%s: %v, want class %q", op, err, c.want)
 				}
@@ -147,14 +159,12 @@ func TestEachFaultHasItsClass(t *testing.T) {
 	}
 }
 
-// within runs all operations, in a short time if they are to run out of it.
-func within(t *testing.T, d time.Duration, short bool, s port.ObjectStore) map[string]error {
-	if short {
-		d = 100 * time.Millisecond
+// patience is how long an operation may take: not long if it is to run out of time.
+func patience(f faultproxy.Faults) time.Duration {
+	if f.BlackHole {
+		return 30 * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	return do(ctx, s)
+	return 10 * time.Second
 }
 
 func atRest(t *testing.T, p port.Pool) {
@@ -326,8 +336,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		s := open(t, cfg)
 		for _, f := range []faultproxy.Faults{{}, {CutAnswer: 20}, {BlackHole: true}, {CutRequest: 1000, Reset: true}} {
 			must(t, p.Set(f))
-			within(t, time.Second, f.BlackHole, s.General())
-			within(t, time.Second, f.BlackHole, s.Uploads())
+			doWithin(t.Context(), patience(f), s.General())
+			doWithin(t.Context(), patience(f), s.Uploads())
 		}
 		must(t, s.Close())
 		must(t, p.Close())
