@@ -28,6 +28,13 @@ const (
 	errorBody = 64 << 10
 )
 
+// stall is how long a connection that carries a request may move no byte either way. The
+// deadlines of requests allow for their size and so are long; a line that swallows what it
+// is sent must not take up a transfer's whole deadline, with all later ones behind it.
+// What the socket's buffer still holds, some megabytes, moves unseen: at the slowest rate
+// that core/upload allows for, 1 MiB a second, that is over in time.
+const stall = 20 * time.Second
+
 var errClosed = errors.New("the connection pool is closed: whoever owns it is not running")
 
 // pool is a bounded number of connections: a counting layer over one http.Transport.
@@ -36,6 +43,7 @@ var errClosed = errors.New("the connection pool is closed: whoever owns it is no
 type pool struct {
 	slots     chan struct{} // one element for each request that holds a slot
 	transport *http.Transport
+	stall     time.Duration
 
 	mu      sync.Mutex
 	life    context.Context // of the time from Open to Close; ended while the pool is closed
@@ -47,7 +55,7 @@ type pool struct {
 }
 
 func newPool(max int, roots *x509.CertPool) *pool {
-	p := &pool{slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
+	p := &pool{stall: stall, slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
@@ -220,11 +228,31 @@ type conn struct {
 	closed chan struct{}
 }
 
-// Write fails late. A server that refuses a large body answers and closes; what goes on
-// being sent is then reset, and net/http would report that and drop the answer, which
-// it has or is about to read.
+// moved puts off the moment at which the connection counts as stalled, for whoever reads
+// or writes it. While it is idle the pool closes it before.
+func (c *conn) moved() error { return c.Conn.SetDeadline(time.Now().Add(c.pool.stall)) }
+
+// Read fails when nothing moves for too long.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == nil {
+		err = c.moved()
+	}
+	return n, err
+}
+
+// Write fails when nothing moves for too long, and it fails late. A server that refuses a
+// large body answers and closes; what goes on being sent is then reset, and net/http would
+// report that and drop the answer, which it has or is about to read.
 func (c *conn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
+	err := c.moved()
+	n := 0
+	if err == nil {
+		n, err = c.Conn.Write(p)
+	}
+	if err == nil {
+		err = c.moved()
+	}
 	if err != nil {
 		timer := time.NewTimer(answerWait)
 		defer timer.Stop()
