@@ -230,7 +230,7 @@ type conn struct {
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
 // or writes it. While it is idle the pool closes it before.
-func (c *conn) moved() error { return c.Conn.SetDeadline(time.Now().Add(c.pool.stall)) }
+func (c *conn) moved() error { return c.SetDeadline(time.Now().Add(c.pool.stall)) }
 
 // Read fails when nothing moves for too long.
 func (c *conn) Read(p []byte) (int, error) {
