@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"millrace/actors/port"
 )
@@ -12,21 +14,35 @@ import (
 // Gate lets puts and deletions through once it is known that the prefix is ours. One gate
 // serves all stores of a node, and outlives the monitors that move it: what is known of
 // the owner is not forgotten when one ends. Safe from any goroutine.
-type Gate struct{ state atomic.Pointer[verdict] }
+type Gate struct {
+	state atomic.Pointer[verdict]
+	born  time.Time
+	once  sync.Once
+	known chan struct{} // closed at the first verdict
+}
 
 // verdict is whose the prefix is. A nil one: not known.
 type verdict struct{ foreign error } // nil: ours
 
 // NewGate returns a gate that is closed: it is not known whose the prefix is.
-func NewGate() *Gate { return &Gate{} }
+func NewGate() *Gate { return &Gate{born: time.Now(), known: make(chan struct{})} }
+
+// patience is how long after a start a put or deletion waits for the first verdict: it
+// comes within moments of a store that answers, and nothing has failed until then.
+const patience = 10 * time.Second
 
 var errUnknown = errors.New("it is not known yet whose prefix this is, so nothing is stored or deleted; millrace status tells why the store does not say")
 
 // admit opens the gate.
-func (g *Gate) admit() { g.state.Store(&verdict{}) }
+func (g *Gate) admit() { g.decide(&verdict{}) }
 
 // refuse closes it, since the prefix is another cluster's.
-func (g *Gate) refuse(why error) { g.state.Store(&verdict{foreign: why}) }
+func (g *Gate) refuse(why error) { g.decide(&verdict{foreign: why}) }
+
+func (g *Gate) decide(v *verdict) {
+	g.state.Store(v)
+	g.once.Do(func() { close(g.known) })
+}
 
 // owned reports whether the gate is open.
 func (g *Gate) owned() bool {
@@ -36,8 +52,18 @@ func (g *Gate) owned() bool {
 
 // pass returns the error of what may not pass: class Unavailable while it is not known
 // whose the prefix is, Denied once it is known to be another cluster's.
-func (g *Gate) pass(op, key string) error {
+func (g *Gate) pass(ctx context.Context, op, key string) error {
 	v := g.state.Load()
+	if wait := patience - time.Since(g.born); v == nil && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-g.known:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		v = g.state.Load()
+	}
 	switch {
 	case v == nil:
 		return &port.StoreError{Op: op, Key: key, Class: port.Unavailable, Err: errUnknown}
@@ -58,7 +84,7 @@ type guarded struct {
 
 // Put implements port.ObjectStore.
 func (s *guarded) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
-	if err := s.gate.pass("put", key); err != nil {
+	if err := s.gate.pass(ctx, "put", key); err != nil {
 		return err
 	}
 	return s.ObjectStore.Put(ctx, key, body, size, crc32c, ifAbsent)
@@ -70,7 +96,7 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	if len(keys) > 0 {
 		first = keys[0]
 	}
-	if err := s.gate.pass("delete", first); err != nil {
+	if err := s.gate.pass(ctx, "delete", first); err != nil {
 		return nil, err
 	}
 	return s.ObjectStore.Delete(ctx, keys)

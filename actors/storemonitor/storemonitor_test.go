@@ -200,7 +200,7 @@ func TestAnotherOwner(t *testing.T) {
 		b.claimFor(theirs)
 		pass(5 * time.Minute)
 		b.shows("no (owned by cluster 00000000000000bb)", 0, port.Denied)
-		err := b.gate.pass("put", "a")
+		err := b.gate.pass(b.t.Context(), "put", "a")
 		if _, ok := errors.AsType[*port.ForeignPrefixError](err); !ok || !strings.Contains(err.Error(), "set another store.prefix") {
 			t.Errorf("refused with %v", err)
 		}
@@ -236,6 +236,33 @@ func TestTheGateOutlivesTheMonitor(t *testing.T) {
 		b.start()
 		pass(time.Minute)
 		b.passes(port.Denied)
+	})
+}
+
+// At a start a put waits for the first verdict, for some seconds; later ones fail at once.
+func TestAPutWaitsForTheFirstVerdict(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(string, string) time.Duration { return 3 * time.Second }
+		b.start()
+		began := time.Now()
+		if err := b.gate.pass(b.t.Context(), "put", "a"); err != nil || time.Since(began) < 3*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+	inBubble(t, func(b *bench) {
+		b.fails(port.Unavailable)
+		b.start()
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+		defer cancel()
+		for _, c := range []struct {
+			ctx  context.Context
+			wait time.Duration
+		}{{ctx, time.Second}, {b.t.Context(), 9 * time.Second}, {b.t.Context(), 0}} {
+			began := time.Now()
+			if err := b.gate.pass(c.ctx, "put", "a"); port.ClassOf(err) != port.Unavailable || time.Since(began) != c.wait {
+				t.Errorf("after %v, want %v: %v", time.Since(began), c.wait, err)
+			}
+		}
 	})
 }
 

@@ -22,7 +22,7 @@ type node struct {
 	listen string
 	name   string
 	data   string   // folder
-	store  string   // folder
+	store  string   // folder; "": the store is no folder
 	env    []string // besides the test's own
 	errors []string // parts of lines of level error that the test provokes
 	peak   int64    // most bytes resident, of all runs
@@ -88,8 +88,10 @@ func (n *node) configure(c config) {
 	n.t.Helper()
 	sections := map[string]string{
 		"node":  fmt.Sprintf("name = %q\ndata_dir = %q\n", n.name, n.data),
-		"store": fmt.Sprintf("path = %q\n", n.store),
 		"admin": fmt.Sprintf("listen = %q\n", n.listen),
+	}
+	if n.store != "" {
+		sections["store"] = fmt.Sprintf("path = %q\n", n.store)
 	}
 	for name, keys := range c {
 		sections[name] += keys + "\n"

@@ -156,8 +156,8 @@ func TestAnswersWithoutWords(t *testing.T) {
 		{500, "<html>oops</html>", port.Unavailable, port.Unavailable},
 		{502, strings.Repeat("x", 1<<20), port.Unavailable, port.Unavailable},
 		{403, "", port.Denied, port.Denied},
-		{404, "", port.Unavailable, port.Denied},
-		{404, "<html>no such page</html>", port.Unavailable, port.Denied},
+		{404, "", port.Unavailable, port.NotFound},
+		{404, "<html>no such page</html>", port.Unavailable, port.NotFound},
 		{301, "", port.Denied, port.Denied},
 		{400, "", port.Unclassified, port.Unclassified},
 	} {

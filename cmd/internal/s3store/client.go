@@ -295,8 +295,12 @@ func (c *client) Probe(ctx context.Context) error {
 		return op.fail(ctx, err)
 	}
 	_, err := c.api.HeadBucket(op.context(ctx), &s3.HeadBucketInput{Bucket: aws.String(c.cfg.Bucket), ExpectedBucketOwner: optional(c.cfg.ExpectedOwner)})
-	if err != nil {
+	if err != nil && refusalOf(err) == nil {
 		return op.fail(ctx, err)
 	}
-	return c.probeWrite(ctx, op)
+	// An answer to HEAD has no words: what is refused, and why, the write is told.
+	if written := c.probeWrite(ctx, op); written != nil || err == nil {
+		return written
+	}
+	return op.fail(ctx, err)
 }

@@ -28,11 +28,13 @@ type verdict struct {
 	rejected bool // the credentials were refused, not what they wanted to do
 }
 
+const noSuchBucket = "NoSuchBucket"
+
 // byCode holds what S3 and its relatives say in words. A code stands here if its class is
 // not what its status says, or if there is something to do about it.
 var byCode = map[string]verdict{
 	"NoSuchKey":           {class: port.NotFound},
-	"NoSuchBucket":        {class: port.Denied, hint: "create the bucket, or set store.bucket"},
+	noSuchBucket:          {class: port.Denied, hint: "create the bucket, or set store.bucket"},
 	"InvalidBucketName":   {class: port.Denied, hint: "set store.bucket"},
 	"AccessDenied":        {class: port.Denied, hint: "docs/operations.md lists the permissions a node needs; with store.expected_bucket_owner set, the bucket may be another account's"},
 	"AllAccessDisabled":   {class: port.Denied},
@@ -183,8 +185,9 @@ func (op operation) classify(ctx context.Context, err error) (port.Class, error)
 		if !known {
 			v = byStatus(r.status)
 		}
-		if r.code == "NotFound" && op.name == "probe" {
-			v = byCode["NoSuchBucket"]
+		if op.name == "probe" && (r.code == "NotFound" || r.code == noSuchBucket) {
+			// An answer to HEAD has no words but its status.
+			v = verdict{class: port.NotFound, hint: byCode[noSuchBucket].hint}
 		}
 		if v.rejected {
 			v = op.client.ring.refused(*op.used)

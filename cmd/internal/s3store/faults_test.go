@@ -433,7 +433,7 @@ func TestProbeFailsWhereAWriteWould(t *testing.T) {
 	}
 	missing := open(t, configOf("no-such-bucket"))
 	err := missing.General().Probe(t.Context())
-	if port.ClassOf(err) != port.Denied || !strings.Contains(err.Error(), "create the bucket") {
+	if port.ClassOf(err) != port.NotFound || !strings.Contains(err.Error(), "create the bucket") {
 		t.Errorf("without a bucket: %v", err)
 	}
 	must(t, os.RemoveAll(real.Bucket(name)))

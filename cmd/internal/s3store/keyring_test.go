@@ -49,6 +49,10 @@ func wantKeys(t *testing.T, k port.Keyring, source, id string, expires bool) por
 	if err != nil || c.Source != source || c.AccessKeyID != id || (c.Expires != 0) != expires || c.SecretKey == "" {
 		t.Fatalf("got %+v, %v; want %s from %s", c, err, id, source)
 	}
+	// The sources of these tests give an hour. The SDK takes five minutes off, if it is let.
+	if left := time.Until(c.Expires.Time()); expires && left < 58*time.Minute {
+		t.Errorf("%s: %v are left of its hour", source, left)
+	}
 	return c
 }
 

@@ -140,6 +140,8 @@ func (k *keyring) options(tap *tap) []func(*config.LoadOptions) error {
 			tr.DisableKeepAlives, tr.Protocols = true, http1()
 		}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialPatience })),
 		config.WithAPIOptions([]func(*middleware.Stack) error{tap.watch}),
+		// A life is what its source says; when to renew is core/renew's.
+		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = 0 }),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) {
 			o.Client = imds.New(imds.Options{HTTPClient: client, Retryer: aws.NopRetryer{}, EnableFallback: aws.FalseTernary, Endpoint: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), ClientEnableState: imdsState()})
