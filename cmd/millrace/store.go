@@ -81,8 +81,9 @@ func (o *objectStore) claim(prefix string, cluster pos.UID, log zerolog.Logger) 
 	return nil
 }
 
-// claimS3 claims with credentials and connections that it gives back: from here on they
-// are owned by processes of the tree, which do not run yet.
+// claimS3 claims with connections that it gives back: from here on they are owned by a
+// process of the tree, which does not run yet. The credentials stay in use until the process
+// that owns them has others, so that nothing has to wait for it at a start.
 func (o *objectStore) claimS3(ctx context.Context, prefix string, cluster pos.UID) error {
 	ring, pool := o.remote.Keyring, o.remote.GeneralPool
 	keys, err := ring.Fetch(ctx)
@@ -91,7 +92,6 @@ func (o *objectStore) claimS3(ctx context.Context, prefix string, cluster pos.UI
 	}
 	ring.Use(keys)
 	pool.Open()
-	defer ring.Drop("the process that owns the credentials has not fetched them yet")
 	defer pool.Close()
 	return port.Claim(ctx, o.general, prefix, cluster)
 }
