@@ -59,22 +59,28 @@ func (m member) child() Child {
 	return Child{ID: m.id, Shutdown: After(time.Second), New: func(any) actors.Process { return m }}
 }
 
+func terminateHangs(t *testing.T, h *actors.Handle) {
+	if err := TerminateChild(context.Background(), h, "hangs"); err == nil {
+		t.Error("a call was answered by a supervisor that failed while it carried it out")
+	}
+}
+
 // A supervisor that fails in its own code, whatever it is doing, first stops its children,
 // in order: those that run, and those that it was just stopping.
 func TestOwnCrashStopsTheChildren(t *testing.T) {
 	no := func() error { return fmt.Errorf("no") }
 	cases := map[string]struct {
 		at   string // the report it fails at: the next action is begun and not carried out
-		act  func(h *actors.Handle)
+		act  func(t *testing.T, h *actors.Handle)
 		c    func() error
 		want string
 	}{
 		"booting, before a start":   {at: "started b", want: "b a"},
 		"booting, before a stop":    {at: "start_error c", c: no, want: "b a"},
-		"restarting":                {at: "child_terminated b", act: func(h *actors.Handle) { Find(h, "b").Send("boom") }, want: "hangs c a"},
-		"restarting again":          {at: "restarted b", act: func(h *actors.Handle) { Find(h, "b").Send("boom") }, want: "hangs c b a"},
-		"stopping one that hangs":   {at: "zombie hangs", act: func(h *actors.Handle) { do(context.Background(), h, terminateChild{"hangs"}) }, want: "c b a"},
-		"stopping one that is late": {at: "shutdown_error hangs", act: func(h *actors.Handle) { h.Stop(actors.Reason{Kind: actors.Shutdown}) }, want: "c b a"},
+		"restarting":                {at: "child_terminated b", act: func(_ *testing.T, h *actors.Handle) { Find(h, "b").Send("boom") }, want: "hangs c a"},
+		"restarting again":          {at: "restarted b", act: func(_ *testing.T, h *actors.Handle) { Find(h, "b").Send("boom") }, want: "hangs c b a"},
+		"stopping one that hangs":   {at: "zombie hangs", act: terminateHangs, want: "c b a"},
+		"stopping one that is late": {at: "shutdown_error hangs", act: func(_ *testing.T, h *actors.Handle) { h.Stop(actors.Reason{Kind: actors.Shutdown}) }, want: "c b a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +106,7 @@ func TestOwnCrashStopsTheChildren(t *testing.T) {
 				if booting := tc.act == nil; booting != (err != nil) {
 					t.Fatalf("start gave %v", err)
 				} else if !booting {
-					tc.act(top)
+					tc.act(t, top)
 				}
 				<-top.Done()
 				if got := all.taken(); got != tc.want || top.Reason().Kind != actors.Crash {

@@ -43,6 +43,13 @@ type Budget struct {
 // supervisor's part is as of its own last change. For a process that is no supervisor it
 // has no children.
 func Tree(sup *actors.Handle) Node {
+	n := Here(sup)
+	n.Children = Below(sup)
+	return n
+}
+
+// Here is the root of Tree alone.
+func Here(sup *actors.Handle) Node {
 	if sup == nil {
 		return Node{State: stateUndefined}
 	}
@@ -58,7 +65,17 @@ func Tree(sup *actors.Handle) Node {
 	return n
 }
 
-// show fills in what a handle tells, and what is below it if it is a supervisor's.
+// Below lists what is below a supervisor, as Tree does. Of a process that is none, or has
+// ended, it lists nothing.
+func Below(sup *actors.Handle) []Node {
+	nodes := Look(sup)
+	for i, n := range nodes {
+		nodes[i].Children = Below(n.Handle)
+	}
+	return nodes
+}
+
+// show fills in what a handle tells.
 func (n *Node) show(h *actors.Handle) {
 	if h == nil {
 		return
@@ -72,16 +89,9 @@ func (n *Node) show(h *actors.Handle) {
 		Strategy: b.flags.Strategy.String(), Restarts: int(b.restarts.Load()),
 		Intensity: b.flags.Intensity, PeriodMS: b.flags.Period.Milliseconds(),
 	}
-	if !h.Alive() {
-		return
-	}
-	since := time.Now().Add(-b.flags.Period)
-	for _, e := range b.shown() {
-		n.Children = append(n.Children, e.node(h.Path(), b, since))
-	}
 }
 
-// node shows one child.
+// node shows one child, and nothing below it.
 func (e *entry) node(parent string, b *board, since time.Time) Node {
 	n := Node{
 		ID: e.child.ID, Path: parent + "/" + e.child.ID, Kind: e.child.Kind.String(), Restart: e.child.Restart.String(),

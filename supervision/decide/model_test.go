@@ -109,12 +109,9 @@ func (e *env) do(ev Event) {
 // stopped by then may as well live, since to stop it again is the same.
 func (e *env) fail(a Action) (last ShutdownAll, failed bool) {
 	start, starts := a.(Start)
-	switch a.(type) {
-	case Start, Stop, StopAll:
-	default:
-		return last, false
-	}
-	if !e.fallible || e.exit != "" || rapid.IntRange(0, 7).Draw(e.t, "fails") > 0 {
+	_, stops := a.(Stop)
+	_, stopsAll := a.(StopAll)
+	if !starts && !stops && !stopsAll || !e.fallible || e.exit != "" || rapid.IntRange(0, 7).Draw(e.t, "fails") > 0 {
 		return last, false
 	}
 	if starts && rapid.Bool().Draw(e.t, "begun") {
