@@ -53,7 +53,8 @@ func (n *Node) find(at string) (supervision.Node, error) {
 	return here, &admin.Error{Class: admin.NotFound, What: fmt.Sprintf("there is no process %q below %s", rest, here.Path), Hint: "millrace tree " + here.Path + " shows what there is"}
 }
 
-// walk follows a path as far as there are processes, and returns what is left of it.
+// walk follows a path as far as there are processes, and returns what is left of it. The
+// name of a stream without a process is not taken for a shorter one that has one.
 func (n *Node) walk(at string) (here supervision.Node, rest string) {
 	here = supervision.Here(n.root.Load())
 	rest = strings.Trim(at, "/")
@@ -62,11 +63,12 @@ func (n *Node) walk(at string) (here supervision.Node, rest string) {
 	}
 	for rest != "" {
 		var child supervision.Node
-		after, found := nextPart(rest, isFactory(here), func(part string) (ok bool) {
-			child, ok = n.child(here, part)
-			return ok
+		found := false
+		after, known := nextPart(rest, isFactory(here), func(part string) bool {
+			child, found = n.child(here, part)
+			return found || isFactory(here) && n.keptAs(here.ID, part) != ""
 		})
-		if !found {
+		if !known || !found {
 			break
 		}
 		here, rest = child, after

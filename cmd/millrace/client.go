@@ -204,7 +204,7 @@ func ask[T any](g *globals, method, path string, body any, show func(w io.Writer
 	}
 	var b bytes.Buffer
 	show(&b, answer)
-	_, err = g.out.Write(b.Bytes())
+	_, err = g.text().Write(b.Bytes())
 	return printed(err)
 }
 

@@ -94,6 +94,6 @@ func (g *globals) event(e admin.Event) error {
 	if e.Trouble && e.Intensity > 0 {
 		line += fmt.Sprintf("  [%d of %d restarts]", e.Restarts, e.Intensity)
 	}
-	_, err := fmt.Fprintln(g.out, line)
+	_, err := fmt.Fprintln(g.text(), line)
 	return printed(err)
 }

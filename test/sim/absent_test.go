@@ -296,3 +296,62 @@ func TestOperatorsAllAtOnce(t *testing.T) {
 		stopNode(t, n)
 	})
 }
+
+// TestEveryNameCanBeAddressed: a stream whose name is allowed is found by it wherever a path
+// leads to it; of two that fit the longer name is meant, and an id is always one thing.
+func TestEveryNameCanBeAddressed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := calmWorld(t, func(*world, *settings.Settings, *node.Ports) {})
+		defer stopNode(t, n)
+		ctx := context.Background()
+		ids := map[string]string{}
+		for _, name := range []string{"a", "a/b", "a/b/c", "a/writer", "''", "two words", "日本", "a.b:c%d?e#f", "node", "node/log"} {
+			st, err := n.CreateStream(ctx, name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[name] = st.ID
+			time.Sleep(time.Second)
+		}
+		for name, id := range ids {
+			for _, at := range []string{name, id} {
+				if found := tree(t, n, "node/log/"+at); found.ID != id || found.Label != name {
+					t.Errorf("at %q there is %s, %q", at, found.ID, found.Label)
+				}
+				if name == "a" && at == name {
+					continue // its writer's path is another stream's
+				}
+				old := process(t, n, "node/log/"+at+"/writer")
+				if old.Path() != "node/log/"+id+"/writer" {
+					t.Errorf("the writer of %q is %s", at, old.Path())
+				}
+				if err := n.Restart(ctx, "node/log/"+at+"/writer"); err != nil || old.Alive() {
+					t.Errorf("restarting the writer of %q: %v", at, err)
+				}
+				time.Sleep(5 * time.Second)
+				if err := n.Terminate(ctx, "node/tiering/stream_factory/"+at); err != nil {
+					t.Error(err)
+				}
+				if err := n.Restart(ctx, "node/tiering/stream_factory/"+at+"/replica_reader"); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+			}
+			if st, err := n.Stream(ctx, name); err != nil || st.ID != id {
+				t.Errorf("stream %q is %s, %v", name, st.ID, err)
+			}
+			if names, err := n.Names(ctx, name); err != nil || len(names) != 2 || names[0].ID != id {
+				t.Errorf("the names of %q are %+v, %v", name, names, err)
+			}
+		}
+		if found := tree(t, n, "node/log/a/writer"); found.Label != "a/writer" {
+			t.Errorf("the longer name is not meant: %+v", found)
+		}
+		for _, name := range []string{"a//b", "x\u202ey", "a\x1b[2J"} {
+			var refusal *admin.Error
+			if _, err := n.CreateStream(ctx, name, nil); !errors.As(err, &refusal) || refusal.Class != admin.Invalid || !strings.Contains(err.Error(), "at byte") {
+				t.Errorf("creating %q gave %v", name, err)
+			}
+		}
+	})
+}
