@@ -326,7 +326,11 @@ func TestNumbersForPeople(t *testing.T) {
 func TestPagesAndTheirPolicy(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", Page)
-	mux.HandleFunc("GET /console/{file}", Asset)
+	mux.HandleFunc("GET /console/{file}", func(w http.ResponseWriter, r *http.Request) {
+		if !Asset(w, r.PathValue("file")) {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
 	for path, want := range map[string]string{
 		"/": "text/html; charset=utf-8", "/console/console.js": "text/javascript; charset=utf-8", "/console/console.css": "text/css; charset=utf-8", "/console/icon.svg": "image/svg+xml",
 		"/console/view.html": "", "/console/nothing.js": "", "/console/..%2Fdoc.go": "", "/console/": "",
