@@ -210,7 +210,7 @@ func ask[T any](g *globals, method, path string, body any, show func(w io.Writer
 
 func printed(err error) error {
 	if err != nil {
-		return &failure{what: "cannot write to standard output", err: err}
+		return &failure{what: "cannot write to standard output", err: err, local: true}
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ type failure struct {
 	hint string // what to do next; may be empty
 	err  error  // cause; may be nil
 
-	status int // of the node's refusal; 0 if it is none
+	status int  // of the node's refusal; 0 if it is none
+	local  bool // it is not the node's: nothing there would mend it
 }
 
 func (f *failure) Error() string {
