@@ -136,6 +136,12 @@ func changed(old map[string]string, change admin.Retention) (map[string]string, 
 			args[name] = strconv.FormatInt(*value, 10)
 		}
 	}
+	if least := change.MaxBytes; least != nil && *least != admin.Unset && *least < declare.LeastBound {
+		return nil, &admin.Error{
+			Class: admin.Invalid, What: fmt.Sprintf("%s of %d is not possible", declare.MaxLengthBytes, *least),
+			Hint: fmt.Sprintf("a stream is bounded to %d bytes or more, since whole segments go; \"default\" takes the bound away", declare.LeastBound),
+		}
+	}
 	set(declare.MaxLengthBytes, change.MaxBytes)
 	set(declare.LocalMaxBytes, change.LocalMaxBytes)
 	set(declare.LocalMinBytes, change.LocalMinBytes)
