@@ -14,6 +14,7 @@ type Node struct {
 	Kind        string `json:"kind"`              // worker or supervisor
 	Restart     string `json:"restart,omitempty"` // empty at the root of the snapshot
 	Significant bool   `json:"significant"`
+	Shutdown    string `json:"shutdown,omitempty"` // how long it may take to stop: brutal, infinity or a limit; empty at the root
 	// State is starting, running, stopping, restarting (its restart failed and is tried
 	// again), undefined (no process), zombie (ended, its code still runs) or stuck
 	// (starting, while an earlier incarnation's code still runs).
@@ -37,6 +38,8 @@ type Budget struct {
 	Restarts  int    `json:"restarts"` // within the period, as of its last decision
 	Intensity int    `json:"intensity"`
 	PeriodMS  int64  `json:"period_ms"`
+	// AutoShutdown says whether the end of significant children ends it.
+	AutoShutdown string `json:"auto_shutdown"`
 }
 
 // Tree returns a snapshot of a supervisor and all below it. It waits for nobody, so each
@@ -88,6 +91,7 @@ func (n *Node) show(h *actors.Handle) {
 	n.Budget = &Budget{
 		Strategy: b.flags.Strategy.String(), Restarts: int(b.restarts.Load()),
 		Intensity: b.flags.Intensity, PeriodMS: b.flags.Period.Milliseconds(),
+		AutoShutdown: b.flags.AutoShutdown.String(),
 	}
 }
 
@@ -95,7 +99,7 @@ func (n *Node) show(h *actors.Handle) {
 func (e *entry) node(parent string, b *board, since time.Time) Node {
 	n := Node{
 		ID: e.child.ID, Path: parent + "/" + e.child.ID, Kind: e.child.Kind.String(), Restart: e.child.Restart.String(),
-		Significant: e.child.Significant, State: e.state, StartedAt: e.startedAt, LastExit: e.last,
+		Significant: e.child.Significant, Shutdown: e.child.Shutdown.String(), State: e.state, StartedAt: e.startedAt, LastExit: e.last,
 	}
 	for _, at := range e.restarts {
 		if !at.Before(since) {
