@@ -20,7 +20,8 @@
 // process was killed; the reason is stored (from here Alive is false); the OnExit
 // functions run, latest first; every monitor gets Down and every open Request its error;
 // children that are still there are killed; Done closes; the parent gets Exited, unless
-// Init failed, which Start reports instead.
+// Init failed, which Start reports instead. An Init that fails after the process was told
+// to stop has ended for that stop.
 //
 // So a name given back by OnExit is free before any supervisor can start a successor,
 // and whoever saw Done close can read the reason.

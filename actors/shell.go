@@ -77,11 +77,22 @@ func (s *shell) initDone(out outcome, crash *Reason) {
 		h.end(Reason{Kind: Normal, Detail: "ignored"}, true)
 	case out.err != nil:
 		h.refuse(out.err)
-		h.end(Reason{Kind: Crash, Detail: out.detail}, true)
+		h.end(h.initFailure(out.detail), true)
 	default:
 		h.up()
 	}
 	s.leave()
+}
+
+// initFailure is how a process ended whose Init failed: of that, or of the stop that came
+// before, which may well be why it failed.
+func (h *Handle) initFailure(detail string) Reason {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.life.stop != nil {
+		return *h.life.stop
+	}
+	return Reason{Kind: Crash, Detail: detail}
 }
 
 // up makes a starting process a running one. One that was told to stop during Init stays

@@ -33,11 +33,12 @@ func TestStartReportsTheInit(t *testing.T) {
 		is   error
 		kind actors.Kind
 	}{
-		"error":   {func(*actors.Context) error { return cause }, cause, actors.Crash},
-		"panic":   {func(*actors.Context) error { panic("boom") }, nil, actors.Crash},
-		"goexit":  {func(*actors.Context) error { runtime.Goexit(); return nil }, nil, actors.Crash},
-		"stopped": {func(c *actors.Context) error { c.Self().Stop(actors.Reason{Kind: actors.Shutdown}); return nil }, nil, actors.Shutdown},
-		"killed":  {func(c *actors.Context) error { c.Self().Kill(); return nil }, nil, actors.Killed},
+		"error":                       {func(*actors.Context) error { return cause }, cause, actors.Crash},
+		"panic":                       {func(*actors.Context) error { panic("boom") }, nil, actors.Crash},
+		"goexit":                      {func(*actors.Context) error { runtime.Goexit(); return nil }, nil, actors.Crash},
+		"stopped":                     {func(c *actors.Context) error { c.Self().Stop(actors.Reason{Kind: actors.Shutdown}); return nil }, nil, actors.Shutdown},
+		"stopped, and fails for that": {func(c *actors.Context) error { c.Self().Stop(actors.Reason{Kind: actors.Shutdown}); return cause }, cause, actors.Shutdown},
+		"killed":                      {func(c *actors.Context) error { c.Self().Kill(); return nil }, nil, actors.Killed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +73,29 @@ func TestStartReportsTheInit(t *testing.T) {
 				t.Errorf("Start gave %v, want ErrIgnore", err)
 			}
 		})
+	})
+}
+
+// A start whose Spawned fails leaves no process that never runs and never ends.
+func TestSpawnedFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, sys *actors.System) {
+		var h *actors.Handle
+		parent := start(t, sys, "parent", &script{handle: func(c *actors.Context, _ any) *actors.Reason {
+			_, err := sys.Start(c.Done(), actors.Spec{Path: "a", Parent: c.Self(), New: func() actors.Process { return &script{} }, Spawned: func(own *actors.Handle) {
+				h = own
+				panic("boom")
+			}})
+			t.Errorf("Start returned %v", err)
+			return nil
+		}, terminate: func(*actors.Context, actors.Reason) {
+			if h.Alive() || h.Zombie() {
+				t.Error("the process is not done and gone")
+			}
+		}})
+		parent.Send("go")
+		if !isDone(parent.Done()) || parent.Reason().Detail != "boom" {
+			t.Errorf("the parent ended with %v", parent.Reason())
+		}
 	})
 }
 

@@ -104,7 +104,7 @@ func (s *System) Start(ctx context.Context, spec Spec) (*Handle, error) {
 		return nil, &StartError{Path: spec.Path, Reason: Reason{Kind: NoProc}, Err: err}
 	}
 	if spec.Spawned != nil {
-		spec.Spawned(h)
+		h.introduce(spec.Spawned)
 	}
 	if err := s.spawn(h, spec.New); err != nil {
 		h.end(Reason{Kind: Crash, Detail: err.Error()}, true)
@@ -115,6 +115,19 @@ func (s *System) Start(ctx context.Context, spec Spec) (*Handle, error) {
 		s.actors.ProcessRegistry.Remove(h.pid)
 	}
 	return h.await(ctx, spec)
+}
+
+// introduce shows h to whoever starts it. Should that fail, nobody would ever run h, and
+// whoever waits for its end would wait for ever.
+func (h *Handle) introduce(to func(*Handle)) {
+	returned := false
+	defer func() {
+		if !returned {
+			h.Kill()
+		}
+	}()
+	to(h)
+	returned = true
 }
 
 func (s *System) newHandle(spec Spec) *Handle {

@@ -224,6 +224,30 @@ func TestHooksTellTheInstalledProcess(t *testing.T) {
 	})
 }
 
+// A process that ends, however it does, is installed no more, and does not take out the one
+// that was installed after it.
+func TestHooksAreClearedByAnEnd(t *testing.T) {
+	for _, end := range []func(*actors.Handle){(*actors.Handle).Kill, func(h *actors.Handle) { h.Stop(actors.Reason{Kind: actors.Shutdown}) }} {
+		synctest.Test(t, func(t *testing.T) {
+			sys := actors.NewSystem(1)
+			defer sys.Close()
+			h := hooks.New()
+			first := start(t, sys, &probe{init: h.Install})
+			second := start(t, sys, &probe{init: h.Install})
+			end(first)
+			<-first.Done()
+			if h.Installed() != second {
+				t.Error("the end of the first took the second out")
+			}
+			end(second)
+			<-second.Done()
+			if h.Installed() != nil {
+				t.Error("a process that has ended is still installed")
+			}
+		})
+	}
+}
+
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hooks.New()

@@ -202,6 +202,8 @@ func (s *supervisor) reply(a decide.Reply) {
 		r.Fail(s.startErr)
 	case decide.BadSpec:
 		r.Fail(s.refusal(a.ID, errors.New(a.Why)))
+	case decide.Leaving:
+		r.Fail(&actors.DeadError{Path: s.c.Self().Path(), Reason: actors.Reason{Kind: actors.NoProc, Detail: "stopping"}})
 	}
 }
 

@@ -88,6 +88,8 @@ func TestCallsThatAreRefused(t *testing.T) {
 			"delete in simple":     {supervision.DeleteChild(ctx, simple, "x"), "strategy"},
 			"bad specification":    {second2(supervision.AddChild(ctx, sup, significant)), "bad combination"},
 			"no id":                {second2(supervision.AddChild(ctx, sup, anonymous)), "without an id"},
+			"a path for an id":     {second2(supervision.AddChild(ctx, sup, child("a/b", script{}))), "holds no slash"},
+			"a path in simple":     {second2(supervision.StartChild(ctx, simple, "a/b", nil)), "holds no slash"},
 			"no New":               {second2(supervision.AddChild(ctx, sup, empty)), "no New"},
 			"not a supervisor":     {second2(supervision.WhichChildren(ctx, idle(t, w))), "no supervisor"},
 			"nobody":               {supervision.DeleteChild(ctx, nil, "x"), "no process"},

@@ -8,7 +8,12 @@
 //     other, on its own goroutine: while a child's init or stop takes its time, this
 //     supervisor takes no messages and answers no call. Nobody else waits.
 //   - A stop of the supervisor that arrives while a child's init runs cancels that init's
-//     context at once. The init then has the child's own shutdown time to return.
+//     context at once. The init then has the child's own shutdown time to return. No
+//     further child is started, in no other case either: what runs by then is stopped in
+//     reverse as at any stop, the supervisor ends for the stop's reason, and what was not
+//     begun or was cut short is no error. Erlang's would start the rest of its list first.
+//   - A supervisor that fails in its own code ends with a crash, after it has stopped its
+//     children like that, whatever it was doing.
 //   - A child's name and its OnExit effects are gone before the supervisor acts on its end,
 //     so a restarted child finds its name free.
 //   - A child that outlives its shutdown time is killed, which in Go means abandoned: its

@@ -1,21 +1,43 @@
 package supervision
 
-import "millrace/actors"
+import (
+	"time"
+
+	"millrace/actors"
+)
 
 // Look lists the children of a supervisor, in the order of declaration, as Tree would,
 // without what is below them. It waits for nobody. Of a process that is no supervisor,
 // or has ended, it lists none.
-func Look(sup *actors.Handle) []ChildInfo {
+func Look(sup *actors.Handle) []Node {
 	b := boardOf(sup)
 	if b == nil {
 		return nil
 	}
-	shown := b.shown()
-	infos := make([]ChildInfo, 0, len(shown))
+	shown, since := b.shown(), time.Now().Add(-b.flags.Period)
+	nodes := make([]Node, 0, len(shown))
 	for _, e := range shown {
-		infos = append(infos, ChildInfo{ID: e.child.ID, Handle: e.handle, State: e.state, Kind: e.child.Kind})
+		nodes = append(nodes, e.node(sup.Path(), b, since))
 	}
-	return infos
+	return nodes
+}
+
+// LookAt is one line of Look. It costs the same whatever stands beside the child.
+func LookAt(sup *actors.Handle, id string) (Node, bool) {
+	b := boardOf(sup)
+	if b == nil {
+		return Node{}, false
+	}
+	since := time.Now().Add(-b.flags.Period)
+	if e, ok := b.entries.Load(id); ok {
+		return e.(*entry).node(sup.Path(), b, since), true
+	}
+	for _, e := range *b.zombies.Load() {
+		if e.child.ID == id && e.handle.Zombie() {
+			return e.node(sup.Path(), b, since), true
+		}
+	}
+	return Node{}, false
 }
 
 // State is the state of a supervisor as its own place in Tree shows it: undefined if it

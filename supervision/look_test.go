@@ -1,6 +1,7 @@
 package supervision_test
 
 import (
+	"reflect"
 	"testing"
 	"testing/synctest"
 
@@ -18,8 +19,18 @@ func TestLookAndFind(t *testing.T) {
 		root := w.supervise(t, three5, child("first", script{}), inner)
 		tree := supervision.Tree(root)
 		infos := supervision.Look(root)
-		if len(infos) != 2 || infos[0].ID != "first" || infos[0].Handle != tree.Children[0].Handle || infos[1].Kind != supervision.Supervisor || infos[1].State != "running" {
+		if len(infos) != 2 || infos[0].ID != "first" || infos[0].Handle != tree.Children[0].Handle || infos[1].Kind != "supervisor" || len(infos[1].Children) != 0 || infos[1].State != "running" {
 			t.Errorf("looked and saw %+v", infos)
+		}
+		for i, n := range infos {
+			alone, ok := supervision.LookAt(root, n.ID)
+			below := supervision.Below(n.Handle)
+			if !ok || !reflect.DeepEqual(alone, n) || len(below) != len(tree.Children[i].Children) {
+				t.Errorf("looked at %s and saw %+v, below it %+v", n.ID, alone, below)
+			}
+		}
+		if n, ok := supervision.LookAt(root, "nobody"); ok {
+			t.Errorf("looked at nobody and saw %+v", n)
 		}
 		if supervision.State(root) != tree.State || supervision.State(infos[0].Handle) != "undefined" || supervision.State(nil) != "undefined" {
 			t.Errorf("states %s and %s", supervision.State(root), supervision.State(infos[0].Handle))

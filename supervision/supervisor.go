@@ -46,6 +46,7 @@ type supervisor struct {
 	kids     map[string]*kid
 	board    *board
 	asked    *actors.Request // the call being carried out
+	spawned  *kid            // whose incarnation was made last
 	startErr error           // of the latest start
 	failed   error           // of the boot
 	last     actors.Reason   // of the latest end of a child
@@ -58,7 +59,8 @@ func New(flags Flags, children []Child, observe func(Event)) actors.Process {
 	return &supervisor{flags: flags, children: children, observe: observe, kids: map[string]*kid{}}
 }
 
-// Init starts the children, in order.
+// Init starts the children, in order. Told to stop meanwhile it starts no more of them, and
+// Terminate, which then follows at once, stops those that run.
 func (s *supervisor) Init(c *actors.Context) error {
 	s.c, s.began = c, time.Now()
 	s.board = newBoard(s.flags)
@@ -83,7 +85,7 @@ func (s *supervisor) Init(c *actors.Context) error {
 			s.board.put(k, stateUndefined)
 		}
 	}
-	s.step(decide.Boot{})
+	s.guard(func() { s.step(decide.Boot{}) })
 	return s.failed
 }
 
@@ -104,11 +106,32 @@ func (s *supervisor) Handle(_ *actors.Context, msg any) *actors.Reason {
 
 // Terminate stops the children that are left.
 func (s *supervisor) Terminate(*actors.Context, actors.Reason) {
-	if s.machine == nil {
-		return
+	if s.machine != nil {
+		s.guard(s.shutdown)
 	}
+}
+
+// guard runs f, and stops the children if it fails: Terminate does not follow a crash in
+// Init or in Terminate itself, and what is left then is killed.
+func (s *supervisor) guard(f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.shutdown()
+		}
+	}()
+	f()
+	returned = true
+}
+
+// shutdown stops the children that are left, also in the middle of whatever was done.
+func (s *supervisor) shutdown() {
 	s.board.setState(stateStopping)
-	s.step(decide.ShutdownAll{})
+	var last decide.ShutdownAll
+	if k := s.spawned; k != nil && k.handle.Alive() {
+		last.Started = decide.Started{ID: k.child.ID, Incarnation: k.handle.Incarnation()}
+	}
+	s.step(last)
 }
 
 // now is the core's clock: monotonic, from the supervisor's start.
@@ -186,10 +209,12 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 		Parent: s.c.Self(), Drain: k.child.Drain,
 		InitTimeout: k.child.InitTimeout, InitGrace: grace,
 	}
+	begun := false
 	stuck := func() bool { return true } // stops what tells of it
 	spec.Spawned = func(h *actors.Handle) {
 		s.keepZombie(k)
 		k.handle, k.stopped = h, false
+		begun, s.spawned = true, k
 		s.board.put(k, stateStarting)
 		if s.board.haunted(a.ID) {
 			ev := Event{Kind: EventStuck, ID: a.ID, Incarnation: h.Incarnation(), Reason: k.last, Restarts: s.machine.Restarts(s.now())}
@@ -203,10 +228,18 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 		s.board.put(k, stateRunning)
 		return decide.Started{ID: a.ID, Incarnation: h.Incarnation()}
 	}
+	if !begun { // nothing starts below a supervisor that is told to stop, or in a closed system
+		s.board.put(k, stateUndefined)
+		return decide.Cancelled(a)
+	}
 	k.end(failure(err))
 	s.board.put(k, stateUndefined)
 	if errors.Is(err, actors.ErrIgnore) {
 		return decide.Ignored(a)
+	}
+	if s.c.Done().Err() != nil && !k.last.Abnormal() {
+		s.lookLater(k)
+		return decide.Cancelled(a)
 	}
 	s.startErr = err
 	if k.last.Kind == actors.Killed {

@@ -14,6 +14,7 @@ type Node struct {
 	Kind        string `json:"kind"`              // worker or supervisor
 	Restart     string `json:"restart,omitempty"` // empty at the root of the snapshot
 	Significant bool   `json:"significant"`
+	Shutdown    string `json:"shutdown,omitempty"` // how long it may take to stop: brutal, infinity or a limit; empty at the root
 	// State is starting, running, stopping, restarting (its restart failed and is tried
 	// again), undefined (no process), zombie (ended, its code still runs) or stuck
 	// (starting, while an earlier incarnation's code still runs).
@@ -37,12 +38,21 @@ type Budget struct {
 	Restarts  int    `json:"restarts"` // within the period, as of its last decision
 	Intensity int    `json:"intensity"`
 	PeriodMS  int64  `json:"period_ms"`
+	// AutoShutdown says whether the end of significant children ends it.
+	AutoShutdown string `json:"auto_shutdown"`
 }
 
 // Tree returns a snapshot of a supervisor and all below it. It waits for nobody, so each
 // supervisor's part is as of its own last change. For a process that is no supervisor it
 // has no children.
 func Tree(sup *actors.Handle) Node {
+	n := Here(sup)
+	n.Children = Below(sup)
+	return n
+}
+
+// Here is the root of Tree alone.
+func Here(sup *actors.Handle) Node {
 	if sup == nil {
 		return Node{State: stateUndefined}
 	}
@@ -58,7 +68,17 @@ func Tree(sup *actors.Handle) Node {
 	return n
 }
 
-// show fills in what a handle tells, and what is below it if it is a supervisor's.
+// Below lists what is below a supervisor, as Tree does. Of a process that is none, or has
+// ended, it lists nothing.
+func Below(sup *actors.Handle) []Node {
+	nodes := Look(sup)
+	for i, n := range nodes {
+		nodes[i].Children = Below(n.Handle)
+	}
+	return nodes
+}
+
+// show fills in what a handle tells.
 func (n *Node) show(h *actors.Handle) {
 	if h == nil {
 		return
@@ -71,21 +91,15 @@ func (n *Node) show(h *actors.Handle) {
 	n.Budget = &Budget{
 		Strategy: b.flags.Strategy.String(), Restarts: int(b.restarts.Load()),
 		Intensity: b.flags.Intensity, PeriodMS: b.flags.Period.Milliseconds(),
-	}
-	if !h.Alive() {
-		return
-	}
-	since := time.Now().Add(-b.flags.Period)
-	for _, e := range b.shown() {
-		n.Children = append(n.Children, e.node(h.Path(), b, since))
+		AutoShutdown: b.flags.AutoShutdown.String(),
 	}
 }
 
-// node shows one child.
+// node shows one child, and nothing below it.
 func (e *entry) node(parent string, b *board, since time.Time) Node {
 	n := Node{
 		ID: e.child.ID, Path: parent + "/" + e.child.ID, Kind: e.child.Kind.String(), Restart: e.child.Restart.String(),
-		Significant: e.child.Significant, State: e.state, StartedAt: e.startedAt, LastExit: e.last,
+		Significant: e.child.Significant, Shutdown: e.child.Shutdown.String(), State: e.state, StartedAt: e.startedAt, LastExit: e.last,
 	}
 	for _, at := range e.restarts {
 		if !at.Before(since) {

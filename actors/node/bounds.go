@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ const swapTries = 10
 type rows struct {
 	mu    sync.Mutex
 	known map[pos.StreamID]port.Stream
+	ids   map[string]pos.StreamID // by name
 }
 
 // learn takes a row, unless a newer one is known, and returns the newest. fresh says
@@ -35,15 +38,44 @@ func (r *rows) learn(row port.Stream) (latest port.Stream, fresh bool) {
 		return known, false
 	}
 	if r.known == nil {
-		r.known = map[pos.StreamID]port.Stream{}
+		r.known, r.ids = map[pos.StreamID]port.Stream{}, map[string]pos.StreamID{}
 	}
-	r.known[row.ID] = row
+	r.known[row.ID], r.ids[row.Name] = row, row.ID
 	return row, true
+}
+
+// of returns the row of that id.
+func (r *rows) of(id pos.StreamID) (port.Stream, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row, ok := r.known[id]
+	return row, ok
+}
+
+// named returns the id of the stream of that name.
+func (r *rows) named(name string) (pos.StreamID, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, ok := r.ids[name]
+	return id, ok
+}
+
+// all lists the streams that are to run here, in the order of their names.
+func (r *rows) all() []port.Stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var rows []port.Stream
+	for _, row := range r.known {
+		if row.Phase != port.PhaseDeleting {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b port.Stream) int { return strings.Compare(a.Name, b.Name) })
+	return rows
 }
 
 // learn takes a stream's row, and tells its running log if that changes its bounds.
 func (n *Node) learn(row port.Stream) {
-	n.names.Store(row.ID.String(), row.Name)
 	latest, fresh := n.rows.learn(row)
 	if !fresh {
 		return
@@ -102,6 +134,12 @@ func changed(old map[string]string, change admin.Retention) (map[string]string, 
 			delete(args, name)
 		default:
 			args[name] = strconv.FormatInt(*value, 10)
+		}
+	}
+	if least := change.MaxBytes; least != nil && *least != admin.Unset && *least < declare.LeastBound {
+		return nil, &admin.Error{
+			Class: admin.Invalid, What: fmt.Sprintf("%s of %d is not possible", declare.MaxLengthBytes, *least),
+			Hint: fmt.Sprintf("a stream is bounded to %d bytes or more, since whole segments go; \"default\" takes the bound away", declare.LeastBound),
 		}
 	}
 	set(declare.MaxLengthBytes, change.MaxBytes)

@@ -2,8 +2,8 @@ package node
 
 import "millrace/core/pgout"
 
-// captureReason tells why a capture is not streaming and what to do, "" if it is.
-func captureReason(status any) string {
+// notStreaming tells why a capture is not streaming and what to do, "" if it is.
+func notStreaming(status any) string {
 	s, ok := status.(pgout.Status)
 	switch {
 	case !ok:

@@ -2,7 +2,9 @@ package node
 
 import (
 	"path"
+	"time"
 
+	"millrace/actors"
 	"millrace/actors/admin"
 	"millrace/supervision"
 )
@@ -15,6 +17,19 @@ func (n *Node) Events(since uint64) admin.Events {
 		list = append(list, n.shown(e))
 	}
 	return admin.Events{Boot: n.identity.Nonce.String(), Events: list, Next: next, More: more}
+}
+
+// stoppedByOperator notes that an operator stopped a process. A supervisor does not report
+// what it is asked to do.
+func (n *Node) stoppedByOperator(sup, child supervision.Node) {
+	e := supervision.Event{
+		Time: time.Now(), Kind: supervision.EventChildTerminated, Path: sup.Path, ID: child.ID, Incarnation: child.Incarnation,
+		Reason: actors.Reason{Kind: actors.Shutdown, Detail: "an operator stopped it"},
+	}
+	if sup.Budget != nil {
+		e.Restarts, e.Intensity = sup.Budget.Restarts, sup.Budget.Intensity
+	}
+	n.events.Add(e)
 }
 
 func (n *Node) shown(e supervision.Numbered) admin.Event {

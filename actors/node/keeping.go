@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"millrace/actors"
@@ -19,23 +20,33 @@ import (
 // look tells the keeper what this node's configuration and metadata want to run
 // here, and what does.
 func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error) {
+	if wanted, err = n.wanted(ctx); err == nil {
+		n.unknown.Store(nil)
+	} else if n.unknown.Load() != nil {
+		why := err.Error()
+		n.unknown.Store(&why)
+	}
+	return wanted, n.running(), err
+}
+
+func (n *Node) wanted(ctx context.Context) (wanted []keep.Item, err error) {
 	select {
 	case <-n.standing:
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
 	if n.wish.enabled() {
 		wanted = append(wanted, keep.Item{Kind: keep.Tiering})
 	}
 	for _, c := range n.cfg.Captures {
 		if _, err := n.ensureStream(ctx, c.Stream, nil); err != nil {
-			return nil, nil, fmt.Errorf("capture %s: %w", c.Name, err)
+			return nil, fmt.Errorf("capture %s: %w", c.Name, err)
 		}
 		wanted = append(wanted, keep.Item{Kind: keep.Capture, ID: c.Name})
 	}
 	streams, err := n.ports.Metadata.Streams(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, s := range streams {
 		n.learn(s)
@@ -43,18 +54,19 @@ func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error
 			wanted = append(wanted, keep.Item{Kind: keep.Writer, ID: s.ID.String()})
 		}
 	}
-	return wanted, n.running(), nil
+	return wanted, nil
 }
 
-// running lists what has a process, whatever that is doing.
+// running lists what has a process, whatever that is doing: the tree of tiering, and who
+// holds a name. A supervisor whose worker was stopped is not what is wanted.
 func (n *Node) running() []keep.Item {
 	var items []keep.Item
 	if n.process(idTiering) != nil {
 		items = append(items, keep.Item{Kind: keep.Tiering})
 	}
-	for kind, factory := range map[keep.Kind]string{keep.Writer: idLog, keep.Capture: idCaptures} {
-		for _, c := range supervision.Look(n.process(factory)) {
-			items = append(items, keep.Item{Kind: kind, ID: c.ID})
+	for kind, held := range map[keep.Kind]string{keep.Writer: kindWriter, keep.Capture: kindCapturer} {
+		for _, name := range n.registry.Names(held) {
+			items = append(items, keep.Item{Kind: kind, ID: name.ID})
 		}
 	}
 	return items
@@ -103,15 +115,34 @@ func (n *Node) startCapture(ctx context.Context, c settings.Capture) error {
 
 // startUnder starts a child of one of the root's factories. That it runs is no error.
 func (n *Node) startUnder(ctx context.Context, factory, id string, arg any) error {
-	sup := n.process(factory)
-	if sup == nil {
-		return fmt.Errorf("%s is not running", factory)
-	}
-	_, err := supervision.StartChild(ctx, sup, id, arg)
+	err := startOne(ctx, n.process(factory), id, arg)
 	if _, running := errors.AsType[*supervision.AlreadyStarted](err); running {
 		return nil
 	}
 	return err
+}
+
+// startOne starts a child of a factory, a supervisor around one worker. One that is there
+// and empty, since its worker was stopped for itself, gives way to a new one.
+func startOne(ctx context.Context, factory *actors.Handle, id string, arg any) error {
+	if factory == nil {
+		return errors.New("the supervisor above it does not run")
+	}
+	_, err := supervision.StartChild(ctx, factory, id, arg)
+	there, running := errors.AsType[*supervision.AlreadyStarted](err)
+	if !running || !isEmpty(there.Handle) {
+		return err
+	}
+	if err := supervision.TerminateChild(ctx, factory, id); err != nil && !errors.Is(err, supervision.ErrNotFound) {
+		return err
+	}
+	_, err = supervision.StartChild(ctx, factory, id, arg)
+	return err
+}
+
+// isEmpty reports whether a supervisor has no process below it, and will start none.
+func isEmpty(sup *actors.Handle) bool {
+	return !slices.ContainsFunc(supervision.Look(sup), func(c supervision.Node) bool { return c.State != "undefined" && c.State != "zombie" })
 }
 
 // process returns the process at the end of a path of ids below the root, nil if it

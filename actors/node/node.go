@@ -80,8 +80,13 @@ type Node struct {
 	observed  sync.Map // of true by string: the templates of children that were heard of
 	parked    parked
 	rows      rows
-	names     sync.Map // of string by string: the name of each known stream by its id
+	unknown   atomic.Pointer[string] // why the streams are not known yet; nil: they are
 }
+
+const (
+	notUp      = "the node is starting or stopping"
+	neverAsked = "the keeper has not looked yet"
+)
 
 // Start brings up a node and returns once its tree stands. What the world refuses
 // (a port in use, a database that is down) is then a state of the process concerned.
@@ -109,6 +114,8 @@ func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About,
 		standing: make(chan struct{}),
 		wish:     wish{configured: cfg.Tiering.Enabled, turn: make(chan struct{}, 1)},
 	}
+	unasked := neverAsked
+	n.unknown.Store(&unasked)
 	if n.ports.Remote == nil {
 		n.ports.Remote = &Remote{}
 	}

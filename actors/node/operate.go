@@ -13,7 +13,8 @@ import (
 	"millrace/supervision"
 )
 
-// untouchable are the processes that nobody may stop while the node runs, and why.
+// untouchable are the processes that nobody may stop while the node runs, and why;
+// needed are those that may be restarted, but not stay away.
 var untouchable = map[string]admin.Error{
 	"node": {
 		What: "the node itself is stopped with SIGTERM, not through its surface", Hint: "send the process SIGTERM, or use its service manager",
@@ -26,6 +27,18 @@ var untouchable = map[string]admin.Error{
 	},
 	"node/" + idKeeper: {
 		What: "the keeper brings back what gives up; without it nothing would", Hint: "name the process that is in trouble",
+	},
+}
+
+var needed = map[string]admin.Error{
+	"node/" + idReaders: {
+		What: "without it nobody could read from this node", Hint: "name one reader: node/readers/NUMBER; or millrace tree restart node/readers ends them all",
+	},
+	"node/" + idCaptures: {
+		What: "nothing would start the captures again", Hint: "name one capture: node/captures/NAME; or millrace tree restart node/captures begins them all anew",
+	},
+	"node/" + idTiering: {
+		What: "the keeper would start tiering again at once", Hint: "millrace tiering disable stops it, until millrace tiering enable",
 	},
 }
 
@@ -52,8 +65,9 @@ func (n *Node) Terminate(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
-	if child.Path == "node/"+idTiering {
-		return &admin.Error{Class: admin.Forbidden, What: "the keeper would start tiering again at once", Hint: "millrace tiering disable stops it, until millrace tiering enable"}
+	if refusal, ok := needed[child.Path]; ok {
+		refusal.Class = admin.Forbidden
+		return &refusal
 	}
 	n.log.Warn().Str("path", child.Path).Msg("an operator terminates a process")
 	return n.terminate(ctx, sup, child)
@@ -64,7 +78,11 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 	if child.State == admin.StateParked {
 		return nil
 	}
+	ran := child.Handle.Alive()
 	err := supervision.TerminateChild(ctx, sup.Handle, child.ID)
+	if err == nil && ran {
+		n.stoppedByOperator(sup, child)
+	}
 	if errors.Is(err, supervision.ErrNotFound) && isFactory(sup) {
 		return nil
 	}
@@ -73,6 +91,10 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 
 // Restart implements admin.Node.
 func (n *Node) Restart(ctx context.Context, at string) error {
+	if factory, id, ok := n.kept(at); ok {
+		n.log.Warn().Str("path", path.Join(factory.Path, id)).Msg("an operator starts a process")
+		return operated("starting", path.Join(factory.Path, id), n.startAgain(ctx, factory.ID, id))
+	}
 	child, sup, err := n.target(at)
 	if err != nil {
 		return err
@@ -94,7 +116,45 @@ func (n *Node) Restart(ctx context.Context, at string) error {
 	if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
 		return nil
 	}
+	n.poke() // what ran below it is started by the keeper
 	return operated("starting", child.Path, err)
+}
+
+// kept finds what should run at a path and has left the tree: a stopped child of a factory
+// leaves nothing behind, and is started by whoever keeps it.
+func (n *Node) kept(at string) (factory supervision.Node, id string, ok bool) {
+	here, rest := n.walk(at)
+	if !isFactory(here) || rest == "" {
+		return here, "", false
+	}
+	below, ok := nextPart(rest, true, func(part string) bool {
+		id = n.keptAs(here.ID, part)
+		return id != ""
+	})
+	return here, id, ok && (below == "" || below == workers[here.ID])
+}
+
+// workers are the ids of the one worker of each child of a factory.
+var workers = map[string]string{idLog: idWriter, idStreamFactory: idReplicaReader, idCaptures: idCapturer}
+
+// keptAs returns the id under which a factory runs a stream or a capture, "" if there is
+// no such thing.
+func (n *Node) keptAs(factory, name string) string {
+	switch factory {
+	case idLog, idStreamFactory:
+		if row, ok := n.rows.of(pos.StreamID(name)); ok {
+			return row.ID.String()
+		}
+		id, _ := n.rows.named(name)
+		return id.String()
+	case idCaptures:
+		for _, c := range n.cfg.Captures {
+			if c.Name == name {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // startAgain starts a child of a factory as who keeps it does.

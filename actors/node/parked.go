@@ -26,7 +26,7 @@ type spot struct {
 }
 
 // factories are the ids of the supervisors whose children come and go, with who starts
-// a parked one again.
+// a stopped or parked one again; nobody does a reader.
 var factories = map[string]string{
 	idLog:           "the keeper starts it again within a minute",
 	idCaptures:      "the keeper starts it again within a minute",
@@ -37,8 +37,8 @@ var factories = map[string]string{
 // note keeps the books: a supervisor below a factory that gives up, or does not even
 // start, is parked until its factory starts one of that id again.
 func (p *parked) note(e supervision.Event) {
-	_, fromFactory := factories[path.Base(e.Path)]
-	_, inFactory := factories[path.Base(path.Dir(e.Path))]
+	fromFactory := factories[path.Base(e.Path)] != ""
+	inFactory := factories[path.Base(path.Dir(e.Path))] != ""
 	switch {
 	case e.Kind == supervision.EventMaxIntensity && inFactory:
 		p.park(e.Path, spot{at: e.Time, why: fmt.Sprintf("%d restarts within its period, the last for %s", e.Intensity, e.Reason)})
@@ -67,13 +67,18 @@ func (p *parked) below(factory string) []supervision.Node {
 	var nodes []supervision.Node
 	for _, at := range slices.Sorted(maps.Keys(p.spots)) {
 		if path.Dir(at) == factory {
-			nodes = append(nodes, supervision.Node{
-				ID: path.Base(at), Path: at, Kind: supervision.Supervisor.String(), Restart: supervision.Temporary.String(),
-				State: admin.StateParked, LastExit: p.spots[at].why,
-			})
+			nodes = append(nodes, parkedNode(at, p.spots[at].why))
 		}
 	}
 	return nodes
+}
+
+// parkedNode shows the place of a parked child.
+func parkedNode(at, why string) supervision.Node {
+	return supervision.Node{
+		ID: path.Base(at), Path: at, Kind: supervision.Supervisor.String(), Restart: supervision.Temporary.String(),
+		State: admin.StateParked, LastExit: why,
+	}
 }
 
 // at returns why the child of that path is parked.

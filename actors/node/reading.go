@@ -53,7 +53,7 @@ func (n *Node) Open(ctx context.Context, name string, spec admin.ReadSpec) (admi
 	}
 	sup := n.process(idReaders)
 	if sup == nil {
-		return nil, &admin.Error{Class: admin.Unavailable, What: "the node is starting or stopping"}
+		return nil, n.noReaders()
 	}
 	id := strconv.FormatUint(n.readers.Add(1), 10)
 	h, err := supervision.StartChild(ctx, sup, id, subscription{stream: row.ID, spec: spec.From})
@@ -65,6 +65,15 @@ func (n *Node) Open(ctx context.Context, name string, spec admin.ReadSpec) (admi
 		r.wait, r.end = followWait, endless
 	}
 	return r, nil
+}
+
+// noReaders says why nobody can read now.
+func (n *Node) noReaders() error {
+	e := &admin.Error{Class: admin.Unavailable, What: notUp, Hint: "ask again in a moment"}
+	if supervision.State(n.root.Load()) == "running" {
+		e.What, e.Hint = "the supervisor of the readers does not run", "millrace tree restart node/"+idReaders
+	}
+	return e
 }
 
 // reading is an admin.Reader on a reader process.

@@ -169,11 +169,7 @@ func (n *Node) newReconciler(any) actors.Process {
 // startReplicaReader starts a stream's supervisor under the stream factory. One that
 // runs is left alone: the reconciler looks again.
 func (n *Node) startReplicaReader(ctx context.Context, l *hooks.Log) error {
-	factory := n.process(idTiering, idStreamFactory)
-	if factory == nil {
-		return fmt.Errorf("%s is not running", idStreamFactory)
-	}
-	_, err := supervision.StartChild(ctx, factory, l.Stream.String(), l)
+	err := startOne(ctx, n.process(idTiering, idStreamFactory), l.Stream.String(), l)
 	if _, running := errors.AsType[*supervision.AlreadyStarted](err); running {
 		return fmt.Errorf("the replica reader of the log before has not ended yet: %w", err)
 	}

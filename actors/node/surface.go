@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,57 +30,6 @@ const (
 	kindCapturer      = "capturer"
 )
 
-// Ready implements admin.Node: every log runs, every capture streams, and tiering, if
-// it is wanted, is up and brings every stream into the store.
-func (n *Node) Ready() (bool, []string) {
-	var reasons []string
-	root := n.root.Load()
-	if supervision.State(root) != "running" {
-		return false, []string{"the node is starting or stopping"}
-	}
-	for _, c := range supervision.Look(root) {
-		if c.State != "running" && (c.ID != idTiering || n.wish.enabled()) {
-			reasons = append(reasons, fmt.Sprintf("%s is %s", c.ID, c.State))
-		}
-		if c.ID == idLog {
-			for _, s := range supervision.Look(c.Handle) {
-				reasons = append(reasons, n.writerReason(s)...)
-			}
-		}
-	}
-	for _, c := range n.cfg.Captures {
-		h, ok := n.registry.WhereIs(n.name(kindCapturer, c.Name))
-		if !ok {
-			reasons = append(reasons, fmt.Sprintf("capture %s is not running", c.Name))
-			continue
-		}
-		if why := captureReason(h.Status()); why != "" {
-			reasons = append(reasons, fmt.Sprintf("capture %s: %s", c.Name, why))
-		}
-	}
-	if n.wish.enabled() {
-		reasons = append(reasons, n.storeReasons()...)
-		reasons = append(reasons, n.tieringReasons()...)
-	}
-	slices.Sort(reasons)
-	return len(reasons) == 0, reasons
-}
-
-// writerReason tells why a log does not run. Its supervisor has one child, the writer.
-func (n *Node) writerReason(sup supervision.ChildInfo) []string {
-	state, why := sup.State, ""
-	if w := supervision.Find(sup.Handle, idWriter); w != nil {
-		if s, ok := w.Status().(segment.Status); ok {
-			state, why = s.State, s.Why
-			if state == "running" {
-				return nil
-			}
-		}
-	}
-	name := cmp.Or(n.label(sup.ID), sup.ID)
-	return []string{strings.TrimSuffix(fmt.Sprintf("log %s is %s: %s", name, state, why), ": ")}
-}
-
 // Status implements admin.Node.
 func (n *Node) Status(ctx context.Context) admin.NodeStatus {
 	s := admin.NodeStatus{
@@ -107,7 +55,7 @@ func (n *Node) parts(sup *actors.Handle, into map[string]any) {
 		_, isFactory := factories[c.ID]
 		switch {
 		case isFactory || c.Handle == nil:
-		case c.Kind == supervision.Supervisor:
+		case c.Kind == supervision.Supervisor.String():
 			n.parts(c.Handle, into)
 		default:
 			if s := c.Handle.Status(); s != nil {
@@ -252,23 +200,6 @@ func (n *Node) remoteWhy(id pos.StreamID) string {
 		return why
 	}
 	return "its manifest is being read"
-}
-
-// tieringReasons tells which streams do not get into the object store, and why.
-func (n *Node) tieringReasons() []string {
-	var reasons []string
-	for _, name := range n.registry.Names(kindReplicaReader) {
-		s, ok := n.published(kindReplicaReader, name.ID).(upload.Status)
-		if !ok || s.Trouble() == "" {
-			continue
-		}
-		stream := name.ID
-		if l, ok := n.hooks.Lookup(pos.StreamID(name.ID)); ok {
-			stream = l.Name
-		}
-		reasons = append(reasons, fmt.Sprintf("tiering of stream %s is %s", stream, s.Trouble()))
-	}
-	return reasons
 }
 
 // published returns the status of a process by its name, nil if there is none.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"millrace/core/upload"
 	"millrace/hooks"
 	"millrace/registry"
+	"millrace/supervision"
 )
 
 // replicaReader stands in for the stream's.
@@ -64,19 +66,57 @@ func TestAStreamWhoseManifestIsNotKnown(t *testing.T) {
 	if s.RemoteState != admin.RemoteUnknown || !strings.Contains(s.RemoteWhy, "the root is damaged") || s.First != pos.NoOffset || s.LocalFirst != 20 {
 		t.Errorf("status %+v", s)
 	}
-	if got := n.tieringReasons(); len(got) != 1 || got[0] != "tiering of stream s is stalled: the root is damaged" {
+	if got := n.uploadReasons(row); len(got) != 1 || got[0] != "tiering of stream s is stalled: the root is damaged" {
 		t.Errorf("reasons %q", got)
 	}
 	n, row = bare(t, 0, upload.Status{Stream: upload.StreamStatus{State: "resolving"}})
 	if s := n.stream(row); s.RemoteState != admin.RemoteUnknown || s.RemoteWhy == "" || s.First != 0 {
 		t.Errorf("with the whole stream on disk: %+v", s)
 	}
-	if got := n.tieringReasons(); len(got) != 0 {
+	if got := n.uploadReasons(row); len(got) != 0 {
 		t.Errorf("reading the manifest is a reason: %q", got)
 	}
 	n.wish.configured = false
 	if s := n.stream(row); s.RemoteState != admin.RemoteDisabled || s.RemoteWhy == "" {
 		t.Errorf("with tiering off: %+v", s)
+	}
+}
+
+// Whoever can't read because the readers' supervisor is away hears of that, and not that the
+// node is starting.
+func TestNoReaders(t *testing.T) {
+	n, _ := bare(t, 0, upload.Status{})
+	wantHint := func(want string) {
+		t.Helper()
+		var e *admin.Error
+		if err := n.noReaders(); !errors.As(err, &e) || e.Class != admin.Unavailable || !strings.Contains(e.What+"; "+e.Hint, want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	wantHint("starting or stopping")
+	root, err := n.system.Start(context.Background(), actors.Spec{Path: "node", New: func() actors.Process { return supervision.New(rootFlags, nil, nil) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.root.Store(root)
+	wantHint("does not run; millrace tree restart node/readers")
+}
+
+// A reader that fails is nobody's to start again, and is not remembered.
+func TestParked(t *testing.T) {
+	var p parked
+	failed := supervision.Event{Kind: supervision.EventStartError, Reason: actors.Reason{Kind: actors.Crash}}
+	for _, at := range []string{"node/readers", "node/log", "node/captures", "node/tiering/stream_factory", "node/tiering"} {
+		failed.Path, failed.ID = at, "x"
+		p.note(failed)
+		_, is := p.at(at + "/x")
+		if want := workers[path.Base(at)] != ""; is != want {
+			t.Errorf("%s/x is parked: %v, want %v", at, is, want)
+		}
+	}
+	p.note(supervision.Event{Kind: supervision.EventStarted, Path: "node/log", ID: "x"})
+	if _, is := p.at("node/log/x"); is {
+		t.Error("what was started again is parked")
 	}
 }
 

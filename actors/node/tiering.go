@@ -138,10 +138,21 @@ func (n *Node) SetTiering(ctx context.Context, enabled bool) (admin.Tiering, err
 			err = nil
 		}
 	} else {
-		err = supervision.TerminateChild(ctx, n.root.Load(), idTiering)
+		err = n.stopTiering(ctx)
 	}
 	if err != nil {
 		return n.Tiering(), &admin.Error{Class: admin.Unavailable, What: "the wish is stored, but not carried out yet", Err: err, Hint: "millrace status tells how tiering stands; say it again if that does not change within a minute"}
 	}
 	return n.Tiering(), nil
+}
+
+func (n *Node) stopTiering(ctx context.Context) error {
+	root := n.root.Load()
+	tree, _ := supervision.LookAt(root, idTiering)
+	ran := tree.Handle.Alive()
+	err := supervision.TerminateChild(ctx, root, idTiering)
+	if err == nil && ran {
+		n.stoppedByOperator(supervision.Here(root), tree)
+	}
+	return err
 }

@@ -16,11 +16,14 @@ import (
 // this order.
 func (n *Node) trouble(s admin.StreamStatus) string {
 	if s.State != "running" {
-		return n.troubleOf("the log", s.State, s.Why, "node/"+idLog+"/"+s.ID)
+		if s.Local == nil {
+			return n.stopped("the log", path.Join("node", idLog, s.ID))
+		}
+		return strings.TrimSuffix(fmt.Sprintf("the log is %s: %s", s.State, s.Why), ": ")
 	}
 	if s.Feed != "" {
 		if s.Capture == nil {
-			return n.troubleOf("capture "+s.Feed, "stopped", "", "node/"+idCaptures+"/"+s.Feed)
+			return n.stopped("capture "+s.Feed, path.Join("node", idCaptures, s.Feed))
 		}
 		if c, ok := s.Capture.(pgout.Status); ok && c.Waiting != nil {
 			return "capture " + s.Feed + ": " + c.Waiting.Why
@@ -30,20 +33,12 @@ func (n *Node) trouble(s admin.StreamStatus) string {
 		return ""
 	}
 	if s.Tiering == nil {
-		return n.troubleOf("uploading", "stopped", "", "node/"+idTiering+"/"+idStreamFactory+"/"+s.ID)
+		return n.stopped("uploading", path.Join("node", idTiering, idStreamFactory, s.ID))
 	}
 	if u, ok := s.Tiering.(upload.Status); ok && u.Trouble() != "" {
 		return "uploading is " + u.Trouble()
 	}
 	return ""
-}
-
-// troubleOf says why something does not run, as far as that is known.
-func (n *Node) troubleOf(what, state, why, at string) string {
-	if parked, ok := n.parked.at(at); ok {
-		return fmt.Sprintf("%s is parked: %s; %s", what, parked, factories[path.Base(path.Dir(at))])
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", what, state, why), ": ")
 }
 
 // Gaps implements admin.Node.

@@ -12,9 +12,6 @@ import (
 	"millrace/supervision"
 )
 
-// snapshot is the tree as the supervisors show it.
-func (n *Node) snapshot() supervision.Node { return supervision.Tree(n.root.Load()) }
-
 // Tree implements admin.Node.
 func (n *Node) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
 	if q.Limit <= 0 {
@@ -39,29 +36,79 @@ func (n *Node) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
 		}
 		q.Factory = factory.Path
 	}
+	at.Children = supervision.Below(at.Handle)
 	return n.show(at, q), nil
 }
 
-// find returns the process at a path. A stream's name stands for its id. Where nothing
-// says otherwise the path begins at the node.
+// find returns the process at a path, and nothing below it. A stream's name stands for its
+// id. Where nothing says otherwise the path begins at the node.
 func (n *Node) find(at string) (supervision.Node, error) {
-	parts := strings.FieldsFunc(at, func(r rune) bool { return r == '/' })
-	here := n.snapshot()
-	if len(parts) > 0 && parts[0] == here.ID {
-		parts = parts[1:]
+	here, rest := n.walk(at)
+	if rest == "" {
+		return here, nil
 	}
-	for _, id := range parts {
-		below := n.below(here)
-		i := slices.IndexFunc(below, func(c supervision.Node) bool { return c.ID == id })
-		if i < 0 {
-			i = slices.IndexFunc(below, func(c supervision.Node) bool { return n.label(c.ID) == id })
-		}
-		if i < 0 {
-			return here, &admin.Error{Class: admin.NotFound, What: fmt.Sprintf("there is no process %q below %s", id, here.Path), Hint: "millrace tree " + here.Path + " shows what there is"}
-		}
-		here = below[i]
+	if !isFactory(here) {
+		rest, _, _ = strings.Cut(rest, "/")
 	}
-	return here, nil
+	return here, &admin.Error{Class: admin.NotFound, What: fmt.Sprintf("there is no process %q below %s", rest, here.Path), Hint: "millrace tree " + here.Path + " shows what there is"}
+}
+
+// walk follows a path as far as there are processes, and returns what is left of it. The
+// name of a stream without a process is not taken for a shorter one that has one.
+func (n *Node) walk(at string) (here supervision.Node, rest string) {
+	here = supervision.Here(n.root.Load())
+	rest = strings.Trim(at, "/")
+	if first, after, _ := strings.Cut(rest, "/"); first == here.ID {
+		rest = after
+	}
+	for rest != "" {
+		var child supervision.Node
+		found := false
+		after, known := nextPart(rest, isFactory(here), func(part string) bool {
+			child, found = n.child(here, part)
+			return found || isFactory(here) && n.keptAs(here.ID, part) != ""
+		})
+		if !known || !found {
+			break
+		}
+		here, rest = child, after
+	}
+	return here, rest
+}
+
+// nextPart finds the first part of a path. The name of a stream, below a factory, may hold
+// slashes: there the longest that is one is taken.
+func nextPart(path string, names bool, is func(part string) bool) (rest string, found bool) {
+	if !names {
+		part, rest, _ := strings.Cut(path, "/")
+		return rest, is(part)
+	}
+	const longest = 256 // more than a name has
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if end < longest && is(path[:end]) {
+			return strings.TrimPrefix(path[end:], "/"), true
+		}
+	}
+	return path, false
+}
+
+// child returns one process below another, by its id or by the name of its stream.
+func (n *Node) child(of supervision.Node, part string) (supervision.Node, bool) {
+	ids := []string{part}
+	if id, ok := n.rows.named(part); ok {
+		ids = append(ids, id.String())
+	}
+	for _, id := range ids {
+		if c, ok := supervision.LookAt(of.Handle, id); ok {
+			return c, true
+		}
+	}
+	for _, id := range ids {
+		if why, ok := n.parked.at(path.Join(of.Path, id)); ok && isFactory(of) && of.Handle.Alive() {
+			return parkedNode(path.Join(of.Path, id), why), true
+		}
+	}
+	return supervision.Node{}, false
 }
 
 // below lists the children of a process, with those of a factory that are parked.
@@ -137,7 +184,10 @@ func (n *Node) troubled(t supervision.Node) bool {
 	case "restarting", "zombie", "stuck", admin.StateParked:
 		return true
 	case "undefined":
-		return !strings.HasPrefix(t.LastExit, "normal") && (t.ID != idTiering || n.wish.enabled())
+		if t.ID == idTiering {
+			return n.wish.enabled()
+		}
+		return !strings.HasPrefix(t.LastExit, "normal")
 	}
 	return t.Restarts > 0
 }
@@ -156,6 +206,9 @@ func (n *Node) note(t supervision.Node) string {
 	case strings.HasPrefix(t.LastExit, "normal"):
 		return "not needed"
 	}
+	if starts := factories[path.Base(path.Dir(path.Dir(t.Path)))]; starts != "" {
+		return "stopped; " + starts
+	}
 	return "millrace tree restart " + t.Path + " starts it"
 }
 
@@ -164,11 +217,8 @@ func (n *Node) label(id string) string {
 	if l, ok := n.hooks.Lookup(pos.StreamID(id)); ok {
 		return l.Name
 	}
-	name, ok := n.names.Load(id)
-	if !ok {
-		return ""
-	}
-	return name.(string)
+	row, _ := n.rows.of(pos.StreamID(id))
+	return row.Name
 }
 
 // labelOf is the label of the one part of a path that has one.

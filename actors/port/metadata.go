@@ -3,7 +3,6 @@ package port
 import (
 	"context"
 	"fmt"
-	"unicode/utf8"
 
 	"millrace/core/pos"
 )
@@ -195,15 +194,12 @@ type Metadata interface {
 	PutSetting(ctx context.Context, key, value string) error
 }
 
-// CheckStream reports why s can't be stored: id or name are malformed, or the name is
-// not UTF-8. The error has class Denied.
+// CheckStream reports why s can't be created: id or name are malformed. The error has
+// class Denied.
 func CheckStream(s Stream) error {
 	_, err := pos.ParseStreamID(s.ID.String())
 	if err == nil {
 		err = pos.CheckStreamName(s.Name)
-	}
-	if err == nil && !utf8.ValidString(s.Name) {
-		err = fmt.Errorf("stream name %q is not UTF-8", s.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", Denied, err)

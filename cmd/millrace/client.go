@@ -204,13 +204,13 @@ func ask[T any](g *globals, method, path string, body any, show func(w io.Writer
 	}
 	var b bytes.Buffer
 	show(&b, answer)
-	_, err = g.out.Write(b.Bytes())
+	_, err = g.text().Write(b.Bytes())
 	return printed(err)
 }
 
 func printed(err error) error {
 	if err != nil {
-		return &failure{what: "cannot write to standard output", err: err}
+		return &failure{what: "cannot write to standard output", err: err, local: true}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func checkConfig(g *globals, path string) error {
 	for _, w := range s.Warnings {
 		fmt.Fprintf(g.err, "millrace: warning: %s\n", w)
 	}
-	fmt.Fprintf(g.out, "%s: ok, %s\n", name, count(len(s.Captures), "capture"))
+	fmt.Fprintf(g.text(), "%s: ok, %s\n", name, count(len(s.Captures), "capture"))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millrace/actors/admin"
+	"millrace/cmd/internal/httpadmin"
 )
 
 func newEventsCommand(g *globals) *cobra.Command {
@@ -53,11 +55,69 @@ func showEvents(g *globals, since uint64, follow bool) error {
 		}
 		return nil
 	}
-	resp, err := c.send(ctx, http.MethodGet, fmt.Sprintf("/events?follow=1&since=%d", since), nil)
+	return (&follower{g: g, c: c, last: since}).run(ctx)
+}
+
+// followPause is between two attempts to reach a node that went away.
+const followPause = time.Second
+
+// follower prints events as they happen, over restarts of the node.
+type follower struct {
+	g    *globals
+	c    *client
+	boot string // the run of the node that last is of; empty before the first answer
+	last uint64 // the number of the last event it has
+	lost bool   // the node was told to be away
+}
+
+// run follows until ctx ends. It goes on where it was once the node answers again; only a
+// node that was never reached, or that refuses, ends it.
+func (f *follower) run(ctx context.Context) error {
+	for {
+		err := f.once(ctx)
+		var refused *failure
+		switch {
+		case ctx.Err() != nil:
+			return nil // interrupted, which is how following ends
+		case f.boot == "", errors.As(err, &refused) && refused.final():
+			return err
+		case !f.lost:
+			f.lost = true
+			fmt.Fprintf(f.g.err, "millrace: the node at %s sends no more events; going on when it answers again\n", f.c.base)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followPause):
+		}
+	}
+}
+
+// final tells a refusal, or an output that can't be written, from a node that is away.
+func (f *failure) final() bool {
+	return f.status != 0 && f.status != http.StatusServiceUnavailable || f.local
+}
+
+// once makes one connection and prints what comes over it.
+func (f *follower) once(ctx context.Context) error {
+	resp, err := f.c.send(ctx, http.MethodGet, fmt.Sprintf("/events?follow=1&since=%d", f.last), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	boot := resp.Header.Get(httpadmin.BootHeader)
+	anew := f.boot != "" && boot != f.boot
+	f.boot = boot
+	if anew && f.last > 0 {
+		resp.Body.Close()
+		f.last = 0
+		fmt.Fprintln(f.g.err, "millrace: the node was started anew, and numbers its events from 1")
+		return f.once(ctx)
+	}
+	if f.lost {
+		f.lost = false
+		fmt.Fprintln(f.g.err, "millrace: the node answers again")
+	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -66,16 +126,14 @@ func showEvents(g *globals, since uint64, follow bool) error {
 		}
 		var e admin.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return &failure{what: "the answer of " + c.base + " cannot be read", err: err}
+			return &failure{what: "the answer of " + f.c.base + " cannot be read", err: err}
 		}
-		if err := g.event(e); err != nil {
+		if err := f.g.event(e); err != nil {
 			return err
 		}
+		f.last = e.Seq
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return &failure{what: "the node at " + c.base + " sends no more events", err: lines.Err(), hint: "it has stopped, or the connection broke; ask again"}
+	return &failure{what: "the node at " + f.c.base + " sends no more events", err: lines.Err(), hint: "it has stopped, or the connection broke; ask again"}
 }
 
 // event prints one event.
@@ -94,6 +152,6 @@ func (g *globals) event(e admin.Event) error {
 	if e.Trouble && e.Intensity > 0 {
 		line += fmt.Sprintf("  [%d of %d restarts]", e.Restarts, e.Intensity)
 	}
-	_, err := fmt.Fprintln(g.out, line)
+	_, err := fmt.Fprintln(g.text(), line)
 	return printed(err)
 }

@@ -6,11 +6,45 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"millrace/core/pos"
 )
+
+// plain writes words to a terminal: what can't be seen there, or would change how the rest
+// is seen, is written as Go writes it. Line breaks are ours.
+type plain struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (p plain) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.to, visible(string(b), '\n')); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// visible escapes what can't be seen, except for what is kept.
+func visible(s string, keep ...rune) string {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(keep, r) || r == utf8.RuneError }
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if hidden(r) {
+			quoted := strconv.Quote(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
 
 // table prints rows in columns, each as wide as its widest cell.
 func table(w io.Writer, rows [][]string) {
@@ -20,6 +54,8 @@ func table(w io.Writer, rows [][]string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
+			cell = visible(cell)
+			row[i] = cell
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}

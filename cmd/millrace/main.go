@@ -22,7 +22,7 @@ const (
 
 // execute runs one command line and returns its exit code.
 func execute(args []string, out, err io.Writer) int {
-	g := &globals{out: out, err: err}
+	g := &globals{out: out, log: err, err: plain{err}}
 	root := newRootCommand(g)
 	root.SetArgs(args)
 	failed := root.Execute()
@@ -31,13 +31,13 @@ func execute(args []string, out, err io.Writer) int {
 	}
 	var f *failure
 	if errors.As(failed, &f) {
-		fmt.Fprintf(err, "millrace: %s\n", indent(f.Error()))
+		fmt.Fprintf(g.err, "millrace: %s\n", indent(f.Error()))
 		if f.hint != "" {
-			fmt.Fprintf(err, "  %s\n", indent(f.hint))
+			fmt.Fprintf(g.err, "  %s\n", indent(f.hint))
 		}
 		return exitFailed
 	}
-	fmt.Fprintf(err, "millrace: %s\n  see: %s --help\n", indent(failed.Error()), named(root, args))
+	fmt.Fprintf(g.err, "millrace: %s\n  see: %s --help\n", indent(failed.Error()), named(root, args))
 	return exitUsage
 }
 
@@ -51,7 +51,8 @@ type failure struct {
 	hint string // what to do next; may be empty
 	err  error  // cause; may be nil
 
-	status int // of the node's refusal; 0 if it is none
+	status int  // of the node's refusal; 0 if it is none
+	local  bool // it is not the node's: nothing there would mend it
 }
 
 func (f *failure) Error() string {

@@ -18,8 +18,13 @@ type globals struct {
 	admin     string
 	tokenFile string
 	json      bool
-	out, err  io.Writer
+	out       io.Writer // JSON and records, as they are
+	err       io.Writer // words
+	log       io.Writer // the node's own
 }
+
+// text is where words go.
+func (g *globals) text() io.Writer { return plain{g.out} }
 
 // settings reads the configuration without its secrets: what a command needs that talks
 // to a node.

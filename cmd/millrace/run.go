@@ -46,7 +46,7 @@ func runNode(g *globals) error {
 	if err != nil {
 		return &failure{err: err, hint: "the keys are listed in docs/configuration.md"}
 	}
-	log, err := logs.New(g.err, cfg.Logging, secrets(cfg))
+	log, err := logs.New(g.log, cfg.Logging, secrets(cfg))
 	if err != nil {
 		return &failure{err: err}
 	}

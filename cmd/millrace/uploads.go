@@ -191,10 +191,11 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 
 // say prints an answer as it came with --json, else as text.
 func (g *globals) say(raw []byte, text string) error {
-	if !g.json {
-		raw = []byte(text)
+	to := g.text()
+	if g.json {
+		to, text = g.out, string(raw)
 	}
-	_, err := g.out.Write(raw)
+	_, err := io.WriteString(to, text)
 	return printed(err)
 }
 

@@ -18,8 +18,9 @@ const (
 	LocalMinBytes   = "local-min-bytes"
 )
 
-// leastWindow is the smallest bound on a local window: a segment has to fit.
-const leastWindow = 4096
+// LeastBound is the smallest bound in bytes that means anything: a segment has to fit. Of a
+// whole stream RabbitMQ takes less, so that is only asked for where it is set by hand.
+const LeastBound = 4096
 
 // maxSegment is the largest segment RabbitMQ takes: positions in an index have 32 bits.
 const maxSegment = 3_000_000_000
@@ -58,7 +59,7 @@ func (d *Declared) set(name, value string) (err error) {
 		n, err = number(value, 16, 255)
 		d.FilterSize = int(n)
 	case LocalMaxBytes:
-		d.LocalMaxBytes, err = number(value, leastWindow, 1<<62)
+		d.LocalMaxBytes, err = number(value, LeastBound, 1<<62)
 	case LocalMinBytes:
 		var n int64
 		n, err = number(value, 0, 1<<62)

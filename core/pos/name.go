@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // StreamID names one incarnation of a stream: it is never used again, also when a
@@ -52,8 +54,11 @@ func (n NodeID) String() string { return string(n) }
 // ParseNodeID accepts 1 to 255 bytes of A-Z a-z 0-9 _ - =.
 func ParseNodeID(s string) (NodeID, error) { return parseID[NodeID]("node id", s) }
 
-// CheckStreamName reports why name can't be a stream's: the limits RabbitMQ sets
-// (not empty, at most 255 bytes, not reserved, no line breaks).
+// CheckStreamName reports why name can't be a stream's, and where. The limits are
+// RabbitMQ's (1 to 255 bytes, not reserved), and those that make a name what it looks
+// like, wherever it is printed, and let it be addressed wherever a path holds it: it is
+// UTF-8, each character can be seen or is a space inside, and slashes stand between parts
+// that mean something.
 func CheckStreamName(name string) error {
 	switch {
 	case name == "":
@@ -62,8 +67,25 @@ func CheckStreamName(name string) error {
 		return fmt.Errorf("stream name has %d bytes, at most %d are allowed", len(name), maxID)
 	case strings.HasPrefix(name, "amq."):
 		return fmt.Errorf("stream name %q: names that begin with \"amq.\" are reserved", name)
-	case strings.ContainsAny(name, "\r\n\x00"):
-		return fmt.Errorf("stream name %q holds a line break or a zero byte", name)
+	case name[0] == ' ':
+		return fmt.Errorf("stream name %q begins with a space, at byte 0", name)
+	case name[len(name)-1] == ' ':
+		return fmt.Errorf("stream name %q ends with a space, at byte %d", name, len(name)-1)
+	}
+	for i, r := range name {
+		switch {
+		case r == utf8.RuneError:
+			return fmt.Errorf("stream name %q is not UTF-8 at byte %d", name, i)
+		case !unicode.IsPrint(r):
+			return fmt.Errorf("stream name %q: the character %U at byte %d can't be seen: want letters, digits, marks, signs and inner spaces", name, r, i)
+		}
+	}
+	at := 0
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return fmt.Errorf("stream name %q: the part %q at byte %d: want parts joined by single slashes, none of them empty, \".\" or \"..\"", name, part, at)
+		}
+		at += len(part) + 1
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
 package pos_test
 
 import (
+	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -129,14 +132,45 @@ func TestNewStreamID(t *testing.T) {
 }
 
 func TestCheckStreamName(t *testing.T) {
-	for _, name := range []string{"shop", "a.b", "日本", strings.Repeat("x", 255), "with space"} {
+	for _, name := range []string{
+		"shop", "a.b", "日本", strings.Repeat("x", 255), "with  spaces", "a/b", "a/..b/.c", "''", "-", "é", "e\u0301", "שלום", "50%", "a:b?c#d&e", `"`, "💧",
+	} {
 		if err := pos.CheckStreamName(name); err != nil {
 			t.Errorf("%q was refused: %v", name, err)
 		}
 	}
-	for _, name := range []string{"", "amq.x", "a\nb", "a\rb", "a\x00b", strings.Repeat("x", 256)} {
-		if err := pos.CheckStreamName(name); err == nil {
-			t.Errorf("%q was accepted", name)
+	for name, want := range map[string]string{
+		"": "empty", "amq.x": "reserved", strings.Repeat("x", 256): "256 bytes",
+		" ab": "at byte 0", "ab ": "at byte 2",
+		"ab\nc": "U+000A at byte 2", "a\x00b": "U+0000 at byte 1", "a\x1b[31m": "U+001B at byte 1", "a\u0085": "U+0085 at byte 1", "a\x7f": "U+007F",
+		"日\u202eb": "U+202E at byte 3", "a\u2066b": "U+2066", "a\u200bb": "U+200B", "\ufeffa": "U+FEFF at byte 0", "a\u00adb": "U+00AD", "a\u2028b": "U+2028",
+		"a\u00a0b": "U+00A0", "\u3000a": "U+3000", "a\ue000": "U+E000",
+		"a\xffb": "not UTF-8 at byte 1", "a\xe6\x97": "not UTF-8 at byte 1", "a\ufffdb": "not UTF-8 at byte 1",
+		"/a": "at byte 0", "a/": "at byte 2", "a//b": "at byte 2", ".": "at byte 0", "..": "at byte 0", "a/../b": "at byte 2", "日/./b": "at byte 4",
+	} {
+		err := pos.CheckStreamName(name)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gave %v, want %q in it", name, err, want)
+			continue
+		}
+		if strings.ContainsFunc(err.Error(), func(r rune) bool { return !strconv.IsPrint(r) }) {
+			t.Errorf("%q: the refusal prints it raw: %q", name, err)
 		}
 	}
+}
+
+// A name that is accepted is one line without surprises, and the parts of it are a path's.
+func TestStreamNamesArePaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a./ \x{202e}\x{a0}é-]{1,8}`)).Draw(t, "name")
+		if pos.CheckStreamName(name) != nil {
+			return
+		}
+		if !utf8.ValidString(name) || strings.TrimSpace(name) != name || strconv.Quote(name) != `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)+`"` {
+			t.Errorf("%q is accepted", name)
+		}
+		if path.Clean("/"+name) != "/"+name {
+			t.Errorf("%q as a path is %q", name, path.Clean("/"+name))
+		}
+	})
 }

@@ -196,7 +196,7 @@ var captureFields = []Field{
 	},
 	{
 		Section: SectionCapture, Name: "stream", Kind: Text, Min: 1, Max: 255, Default: "<name>", check: checkStream,
-		Doc:    "Stream that takes the changes. It is created if it is missing and belongs to this capture alone.",
+		Doc:    "Stream that takes the changes. It is created if it is missing and belongs to this capture alone. Like any stream's name it holds only characters that can be seen and inner spaces; slashes join parts that are not empty, `.` or `..`.",
 		inside: func(c *Capture) slot { return slot{text: &c.Stream} },
 	},
 	{

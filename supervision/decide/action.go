@@ -5,7 +5,8 @@ package decide
 //sumtype:decl
 type Action interface{ action() }
 
-// Start asks to start the child and await its init. Answer Started, Ignored or Failed.
+// Start asks to start the child and await its init. Answer Started, Ignored, Failed or
+// Cancelled.
 type Start struct{ ID string }
 
 // Stop asks to stop this process as its specification says and to wait until it has
@@ -77,6 +78,8 @@ const (
 	StartFailed
 	// BadSpec means that the specification is not valid.
 	BadSpec
+	// Leaving means that the supervisor is about to end and starts nothing any more.
+	Leaving
 )
 
 // Report is something an operator may want to know.

@@ -16,6 +16,9 @@ func (m *Machine) startChild(ev StartChild) {
 			m.emit(Forget{ID: id})
 		}
 		m.reply(id, BadSpec, 0, err.Error())
+	case c == nil && m.state.phase == leaving:
+		m.emit(Forget{ID: id})
+		m.reply(id, Leaving, 0, "")
 	case c == nil:
 		m.then(step{do: start, child: m.add(ev.Spec), cause: byAdd})
 	case c.incarnation != 0 || m.flags.Strategy == SimpleOneForOne:
@@ -35,7 +38,12 @@ func (m *Machine) terminateChild(ev TerminateChild) {
 }
 
 func (m *Machine) restartChild(ev RestartChild) {
-	if c := m.vacant(ev.ID); c != nil {
+	c := m.vacant(ev.ID)
+	switch {
+	case c == nil: // it is answered
+	case m.state.phase == leaving:
+		m.reply(ev.ID, Leaving, 0, "")
+	default:
 		m.then(step{do: start, child: c, cause: byCall})
 	}
 }

@@ -6,13 +6,16 @@
 //
 // New, then Step(Boot), and from then on one event at a time. Step appends the actions
 // that are now due, to be executed in order. Start, Stop and StopAll await an answer, and
-// are always the last action of a Step: Start is answered by one of Started, Ignored and
-// Failed, Stop by one Stopped, StopAll by one Stopped for each child it names. No other
-// event may be given before. Step panics when this is broken.
+// are always the last action of a Step: Start is answered by one of Started, Ignored,
+// Failed and Cancelled, Stop by one Stopped, StopAll by one Stopped for each child it
+// names. No other event may be given before, except ShutdownAll by a shell that has failed.
+// Step panics when this is broken.
 //
 // After Exit the supervisor has given up: the shell ends itself, and as the last event
-// gives Shutdown, which stops every child that is left. Shutdown also is what the shell
-// gives when it is told to stop.
+// gives ShutdownAll, which stops every child that is left. ShutdownAll also is what the
+// shell gives when it is told to stop. A stop that comes while children are being started
+// is seen at the next start, which is answered with Cancelled: no further child is started,
+// and those that run are stopped by ShutdownAll like at any stop.
 //
 // # The rules
 //

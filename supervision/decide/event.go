@@ -21,6 +21,10 @@ type Ignored struct{ ID string }
 // Failed answers Start: the child's init failed.
 type Failed struct{ ID, Why string }
 
+// Cancelled answers Start: the supervisor was told to stop before the child was up, and no
+// process of it is left. From then on nothing is started; ShutdownAll follows.
+type Cancelled struct{ ID string }
+
 // Stopped answers Stop, and StopAll once for each child: no process of it is left. Fault
 // is empty when it stopped as it was told to.
 type Stopped struct{ ID, Fault string }
@@ -53,14 +57,20 @@ type RestartChild struct{ ID string }
 // DeleteChild asks to drop the specification of a child that has no process.
 type DeleteChild struct{ ID string }
 
-// ShutdownAll is the last event: stop every child. It may come in any state but between
-// an action and its answer.
-type ShutdownAll struct{}
+// ShutdownAll is the last event: stop every child. It may come in any state, and gives up
+// an action that awaits its answer: so a shell that failed while it carried one out can
+// still stop its children.
+type ShutdownAll struct {
+	// Started is what Start has come to if that was carried out and not answered: the process
+	// lives. Otherwise, or when there is no such process, it says nothing.
+	Started Started
+}
 
 func (Boot) event()           {}
 func (Started) event()        {}
 func (Ignored) event()        {}
 func (Failed) event()         {}
+func (Cancelled) event()      {}
 func (Stopped) event()        {}
 func (Exited) event()         {}
 func (Retry) event()          {}

@@ -34,7 +34,7 @@ type phase uint8
 const (
 	booting phase = iota // until Ready or BootFailed
 	up
-	leaving // after Exit or ShutdownAll: nothing is started any more
+	leaving // after Exit, Cancelled or ShutdownAll: nothing is started any more
 )
 
 type child struct {

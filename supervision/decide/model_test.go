@@ -24,6 +24,10 @@ type env struct {
 	last       uint64
 	over       bool
 	exit       string
+	stoppable  bool // the supervisor may be told to stop while it starts a child,
+	cancelled  bool // and was: nothing may start any more
+	fallible   bool // the shell may fail while it carries an action out,
+	broken     bool // and did
 
 	// of the present operation
 	restart bool // it is a restart: its starts are an attempt
@@ -84,6 +88,10 @@ func (e *env) do(ev Event) {
 	for len(due) > 0 {
 		a := due[0]
 		due = due[1:]
+		if last, failed := e.fail(a); failed {
+			due = e.step(last)
+			continue
+		}
 		answers := e.execute(a)
 		if len(answers) > 0 && len(due) > 0 {
 			e.t.Fatalf("%T is not the last action of its step", a)
@@ -94,6 +102,28 @@ func (e *env) do(ev Event) {
 	}
 	e.checkOrder()
 	e.checkSpecs()
+}
+
+// fail lets the shell fail, now and then, while it carries out an action that awaits an
+// answer: what it did has happened, and in place of the answer comes the end. What was
+// stopped by then may as well live, since to stop it again is the same.
+func (e *env) fail(a Action) (last ShutdownAll, failed bool) {
+	start, starts := a.(Start)
+	_, stops := a.(Stop)
+	_, stopsAll := a.(StopAll)
+	if !starts && !stops && !stopsAll || !e.fallible || e.exit != "" || rapid.IntRange(0, 7).Draw(e.t, "fails") > 0 {
+		return last, false
+	}
+	if starts && rapid.Bool().Draw(e.t, "begun") {
+		e.last++
+		e.live[start.ID] = e.last
+		last.Started = Started{ID: start.ID, Incarnation: e.last}
+	} else if live := liveIDs(e); len(live) > 0 && rapid.Bool().Draw(e.t, "names another") {
+		last.Started = Started{ID: live[0], Incarnation: e.live[live[0]]}
+	}
+	e.broken, e.exit, e.starts, e.stops = true, "the shell failed", nil, nil
+	clear(e.restarting)
+	return last, true
 }
 
 func (e *env) step(ev Event) []Action {
@@ -160,8 +190,8 @@ func (e *env) start(a Start) Event {
 	if _, known := e.specs[a.ID]; !known || e.exit != "" {
 		e.t.Fatalf("start of %s", a.ID)
 	}
-	if e.failed {
-		e.t.Fatalf("%s is started after a failure", a.ID)
+	if e.failed || e.cancelled {
+		e.t.Fatalf("%s is started after a failure, or a stop", a.ID)
 	}
 	if e.restart && !e.charged {
 		e.charged = true
@@ -172,6 +202,11 @@ func (e *env) start(a Start) Event {
 	}
 	delete(e.restarting, a.ID)
 	e.starts = append(e.starts, a.ID)
+	if e.stoppable && rapid.IntRange(0, 7).Draw(e.t, "told to stop") == 0 {
+		e.cancelled = true
+		clear(e.restarting)
+		return Cancelled(a)
+	}
 	switch rapid.SampledFrom([]string{"ok", "ok", "ok", "ok", "ok", "ignore", "fail"}).Draw(e.t, "init") {
 	case "ignore":
 		return Ignored(a)
@@ -262,6 +297,7 @@ func (e *env) end(id string, abnormal bool) {
 	gaveUp := !abnormal && rapid.Bool().Draw(e.t, "gave up")
 	broke := e.tryRestart(id, restarted, Exited{Incarnation: incarnation, Abnormal: abnormal, GaveUp: gaveUp, Why: "test"})
 	switch {
+	case e.broken:
 	case (gaveUp && !restarted) != slices.Equal(e.parked, []string{id}):
 		e.t.Fatalf("end of %+v, gave up %v: parked %v", s, gaveUp, e.parked)
 	case (spent || broke) != (e.exit != ""):
@@ -298,14 +334,14 @@ func (e *env) tryRestart(id string, restart bool, ev Event) (broke bool) {
 func (e *env) act() {
 	e.now += time.Duration(rapid.IntRange(0, 20).Draw(e.t, "wait")) * time.Millisecond
 	live, id := liveIDs(e), e.anyID()
-	switch rapid.SampledFrom([]string{"end", "end", "end", "retry", "retry", "stale", "add", "terminate", "restart", "delete"}).Draw(e.t, "act") {
+	switch act := rapid.SampledFrom([]string{"end", "end", "end", "retry", "retry", "stale", "add", "terminate", "restart", "delete"}).Draw(e.t, "act"); act {
 	case "end":
 		if len(live) > 0 {
 			e.end(rapid.SampledFrom(live).Draw(e.t, "ends"), rapid.Bool().Draw(e.t, "abnormal"))
 		}
 	case "retry":
 		if r, waits := e.restarting[id]; waits {
-			if broke := e.tryRestart(id, true, r); broke != (e.exit != "") {
+			if broke := e.tryRestart(id, true, r); broke != (e.exit != "") && !e.broken {
 				e.t.Fatalf("retry of %s: exit %q, budget broken %v", id, e.exit, broke)
 			}
 		}
@@ -315,6 +351,14 @@ func (e *env) act() {
 		if len(e.starts) > 0 {
 			e.t.Fatalf("%v started for nothing", e.starts)
 		}
+	default:
+		e.ask(id, act)
+	}
+}
+
+// ask makes one of the calls.
+func (e *env) ask(id, what string) {
+	switch what {
 	case "add":
 		e.add(id)
 	case "terminate":
@@ -376,10 +420,21 @@ func (e *env) add(id string) {
 
 // call gives a call, which is answered once, with one of these, and ends nothing.
 func (e *env) call(id string, ev Event, answers ...Answer) {
-	live := e.live[id]
+	live, late := e.live[id], e.cancelled
 	e.do(ev)
+	if e.broken { // the caller hears of that
+		return
+	}
+	_, adds := ev.(StartChild)
+	_, restarts := ev.(RestartChild)
+	if e.cancelled && (!late || adds || restarts) && slices.Contains(answers, StartFailed) {
+		answers = []Answer{Leaving}
+	}
 	if len(e.replies) != 1 || e.replies[0].ID != id || !slices.Contains(answers, e.replies[0].Answer) || e.exit != "" {
 		e.t.Fatalf("%+v: answers %+v, want one of %v; exit %q", ev, e.replies, answers, e.exit)
+	}
+	if a := e.replies[0].Answer; adds && (a == StartFailed || a == Leaving) && e.m.Has(id) {
+		e.t.Fatalf("%+v: answer %v, and its specification stays", ev, a)
 	}
 	if r := e.replies[0]; r.Answer == AlreadyStarted && r.Incarnation != live || r.Answer == OK && len(e.starts) > 0 && r.Incarnation != e.live[id] {
 		e.t.Fatalf("%+v: answer %+v, %d lives", ev, r, e.live[id])
@@ -387,9 +442,11 @@ func (e *env) call(id string, ev Event, answers ...Answer) {
 }
 
 func (e *env) shutdown() {
-	e.exit = "shutdown"
-	clear(e.restarting)
-	e.do(ShutdownAll{})
+	if !e.broken {
+		e.exit = "shutdown"
+		clear(e.restarting)
+		e.do(ShutdownAll{})
+	}
 	if len(e.live) > 0 {
 		e.t.Fatalf("%v outlive the supervisor", e.live)
 	}
@@ -415,9 +472,16 @@ func TestModel(t *testing.T) {
 func checkModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEnv(t)
+		end := rapid.IntRange(0, 3).Draw(t, "end")
+		e.fallible, e.stoppable = end == 0, end == 1
 		e.do(Boot{})
-		for i := 0; i < 40 && !e.over && e.exit == ""; i++ {
+		for i := 0; i < 40 && !e.over && e.exit == "" && !e.cancelled; i++ {
 			e.act()
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "late calls") {
+			if e.cancelled && e.exit == "" {
+				e.ask(e.anyID(), rapid.SampledFrom([]string{"add", "terminate", "restart", "delete"}).Draw(t, "late"))
+			}
 		}
 		if !e.over {
 			e.shutdown()

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -112,7 +113,7 @@ func (s Shutdown) String() string {
 
 // Spec describes one child.
 type Spec struct {
-	ID          string // unique under its supervisor
+	ID          string // unique under its supervisor; no slash: it is a part of a path
 	Restart     Restart
 	Significant bool
 	Shutdown    Shutdown
@@ -145,6 +146,8 @@ func (f Flags) validateChild(s Spec) error {
 	switch {
 	case s.ID == "":
 		return fmt.Errorf("child specification without an id")
+	case strings.Contains(s.ID, "/"):
+		return fmt.Errorf("child %s: an id is one part of a path and holds no slash", s.ID)
 	case s.Restart > Temporary:
 		return fmt.Errorf("child %s: restart %v", s.ID, s.Restart)
 	case s.Kind > Supervisor:

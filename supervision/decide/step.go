@@ -47,7 +47,7 @@ func (m *Machine) Step(ev Event, now time.Duration, out []Action) []Action {
 }
 
 func (m *Machine) take(ev Event) {
-	if m.state.awaiting.do != nothing && !isAnswer(ev) {
+	if m.state.awaiting.do != nothing && !isAnswer(ev) && !isLast(ev) {
 		panic(fmt.Sprintf("decide: %T while an action awaits its answer", ev))
 	}
 	switch ev := ev.(type) {
@@ -57,6 +57,8 @@ func (m *Machine) take(ev Event) {
 		m.ignored(m.answered(ev, ev.ID, start))
 	case Failed:
 		m.failed(m.answered(ev, ev.ID, start), ev.Why)
+	case Cancelled:
+		m.cancelled(m.answered(ev, ev.ID, start))
 	case Stopped:
 		m.stopped(ev)
 	case Boot:
@@ -74,7 +76,7 @@ func (m *Machine) take(ev Event) {
 	case DeleteChild:
 		m.deleteChild(ev)
 	case ShutdownAll:
-		m.shutdownAll()
+		m.shutdownAll(ev)
 	default:
 		panic(fmt.Sprintf("decide: unknown event %T", ev))
 	}
@@ -83,11 +85,17 @@ func (m *Machine) take(ev Event) {
 // isAnswer tells the events that answer an action from those that come between actions.
 func isAnswer(ev Event) bool {
 	switch ev.(type) {
-	case Started, Ignored, Failed, Stopped:
+	case Started, Ignored, Failed, Cancelled, Stopped:
 		return true
 	case Boot, Exited, Retry, StartChild, TerminateChild, RestartChild, DeleteChild, ShutdownAll:
 	}
 	return false
+}
+
+// isLast tells the event that also comes instead of an answer.
+func isLast(ev Event) bool {
+	_, last := ev.(ShutdownAll)
+	return last
 }
 
 // answered takes the step that this event answers.
@@ -216,6 +224,19 @@ func (m *Machine) failed(s step, why string) {
 	}
 }
 
+// cancelled: a start is no error when the supervisor was told to stop before it was done.
+// Who called for it hears what the next caller will: that the supervisor stops.
+func (m *Machine) cancelled(s step) {
+	if s.cause == byAdd {
+		s.child.state = Undefined
+		m.drop(s.child)
+	}
+	m.leave()
+	if s.cause == byAdd || s.cause == byCall {
+		m.reply(s.child.spec.ID, Leaving, 0, "")
+	}
+}
+
 func (m *Machine) stopped(ev Stopped) {
 	s := m.state.awaiting
 	c := m.find(ev.ID)
@@ -323,27 +344,39 @@ func (m *Machine) charge() bool {
 }
 
 func (m *Machine) exit(e Exit) {
-	m.state.phase, m.state.plan = leaving, nil
-	for _, c := range slices.Clone(m.state.children) {
-		if c.state == Restarting {
-			m.vacate(c)
-		}
-	}
+	m.leave()
 	m.emit(e)
 }
 
+// leave begins the end: nothing is started any more, and nothing waits to be.
+func (m *Machine) leave() {
+	m.state.phase, m.state.plan = leaving, nil
+	for _, c := range slices.Clone(m.state.children) {
+		if c.incarnation == 0 {
+			m.vacate(c)
+		}
+	}
+}
+
 // shutdownAll: rule 6.
-func (m *Machine) shutdownAll() {
-	m.state.phase = leaving
+func (m *Machine) shutdownAll(ev ShutdownAll) {
+	m.giveUp(ev.Started)
+	m.leave()
 	if m.flags.Strategy != SimpleOneForOne {
 		m.stopInReverse(m.state.children, byShutdown)
 		return
 	}
 	m.then(step{do: stopAll, cause: byShutdown})
-	for _, c := range slices.Clone(m.state.children) {
-		if c.incarnation == 0 {
-			m.vacate(c)
-		}
+}
+
+// giveUp takes back what awaits its answer. What was to stop is stopped again with the
+// others; what was to start has a process if the shell says so.
+func (m *Machine) giveUp(unanswered Started) {
+	s := m.state.awaiting
+	m.state.awaiting, m.state.open = step{}, 0
+	if s.do == start && s.child.spec.ID == unanswered.ID && unanswered.Incarnation != 0 {
+		s.child.state, s.child.incarnation = Running, unanswered.Incarnation
+		m.enter(s.child)
 	}
 }
 

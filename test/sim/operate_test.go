@@ -186,7 +186,7 @@ func TestRetentionChangesWhileAStreamRuns(t *testing.T) {
 			t.Errorf("a window wanted larger than it may be: %+v, %v", refused, err)
 		}
 		blink := time.Millisecond
-		for _, change := range []admin.Retention{{MaxBytes: sized(0)}, {LocalMaxBytes: sized(100)}, {MaxAge: &blink}} {
+		for _, change := range []admin.Retention{{MaxBytes: sized(0)}, {MaxBytes: sized(1)}, {MaxBytes: sized(4095)}, {LocalMaxBytes: sized(100)}, {MaxAge: &blink}} {
 			var e *admin.Error
 			if _, err := n.SetRetention(ctx, "shop", change); !errors.As(err, &e) || e.Class != admin.Invalid {
 				t.Errorf("%+v gave %v", change, err)

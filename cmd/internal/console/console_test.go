@@ -100,6 +100,23 @@ func TestRangeIsDrawnToScale(t *testing.T) {
 	}
 }
 
+// "All well" never stands beside lost records, be they declared or not yet.
+func TestLostRecordsAreNotWell(t *testing.T) {
+	n := &fakeNode{status: admin.NodeStatus{Node: "n1", Ready: true}, tiering: admin.Tiering{Enabled: true, State: "enabled"}, streams: []admin.StreamStatus{stored("a"), stored("b"), stored("c")}}
+	if v, page := look(t, n, Query{}); v.Streams.Gapped != 0 || !strings.Contains(page, "3, all well") {
+		t.Errorf("without a gap %+v", v.Streams)
+	}
+	n.streams[1].Gaps = 1
+	n.streams[2].SeamNext, n.streams[2].LocalFirst = 700, 800
+	if v, page := look(t, n, Query{}); v.Streams.Gapped != 2 || strings.Contains(page, "all well") || !strings.Contains(page, "2 with lost records") {
+		t.Errorf("with gaps %+v", v.Streams)
+	}
+	n.streams[0].Trouble = "the disk is full"
+	if _, page := look(t, n, Query{}); !strings.Contains(page, "1 in trouble") || !strings.Contains(page, "2 with lost records") {
+		t.Error("trouble hides the lost records")
+	}
+}
+
 func TestStagesAreBars(t *testing.T) {
 	s := stored("shop")
 	if bars(s, 1000) != nil {
@@ -326,7 +343,11 @@ func TestNumbersForPeople(t *testing.T) {
 func TestPagesAndTheirPolicy(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", Page)
-	mux.HandleFunc("GET /console/{file}", Asset)
+	mux.HandleFunc("GET /console/{file}", func(w http.ResponseWriter, r *http.Request) {
+		if !Asset(w, r.PathValue("file")) {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
 	for path, want := range map[string]string{
 		"/": "text/html; charset=utf-8", "/console/console.js": "text/javascript; charset=utf-8", "/console/console.css": "text/css; charset=utf-8", "/console/icon.svg": "image/svg+xml",
 		"/console/view.html": "", "/console/nothing.js": "", "/console/..%2Fdoc.go": "", "/console/": "",

@@ -27,17 +27,14 @@ var types = map[string]string{
 }
 
 // Page serves the empty page.
-func Page(w http.ResponseWriter, r *http.Request) { serve(w, r, "page.html") }
+func Page(w http.ResponseWriter, _ *http.Request) { Asset(w, "page.html") }
 
-// Asset serves one of the page's files; what is none is not found.
-func Asset(w http.ResponseWriter, r *http.Request) { serve(w, r, r.PathValue("file")) }
-
-func serve(w http.ResponseWriter, r *http.Request, name string) {
+// Asset serves one of the page's files; false, and nothing, if there is none of that name.
+func Asset(w http.ResponseWriter, name string) bool {
 	text, err := assets.ReadFile(path.Join("assets", path.Base(name)))
 	kind, known := types[path.Ext(name)]
 	if err != nil || !known || path.Ext(name) == ".html" && name != "page.html" {
-		http.NotFound(w, r)
-		return
+		return false
 	}
 	h := w.Header()
 	h.Set("Content-Type", kind)
@@ -47,6 +44,7 @@ func serve(w http.ResponseWriter, r *http.Request, name string) {
 	if _, err := w.Write(text); err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	return true
 }
 
 // Render writes the view as HTML.

@@ -14,6 +14,7 @@ import (
 // Streams is one page of the streams.
 type Streams struct {
 	Total, Troubled, Matched int
+	Gapped                   int // that lost records
 	Rows                     []Stream
 	Pager                    Pager
 }
@@ -31,6 +32,9 @@ func streams(n admin.Node, node admin.NodeStatus, all []admin.StreamStatus, q Qu
 	out := Streams{Total: len(all)}
 	var matched []admin.StreamStatus
 	for _, s := range all {
+		if _, hole := undeclared(s); hole || s.Gaps > 0 {
+			out.Gapped++
+		}
 		if s.Trouble != "" {
 			out.Troubled++
 		} else if q.Troubled {
@@ -53,6 +57,13 @@ func streams(n admin.Node, node admin.NodeStatus, all []admin.StreamStatus, q Qu
 	}
 	out.Pager = pager(first, len(page), out.Matched, streamRows)
 	return out
+}
+
+// undeclared is what a stream has lost already and declares with its next fragment.
+func undeclared(s admin.StreamStatus) (admin.Gap, bool) {
+	stored := s.RemoteFirst.Valid() && s.SeamNext > s.RemoteFirst
+	hole := admin.Gap{From: s.SeamNext, To: s.LocalFirst}
+	return hole, stored && hole.From < hole.To
 }
 
 func calm(s admin.StreamStatus) int {
@@ -112,8 +123,8 @@ func drawRange(s admin.StreamStatus, gaps []admin.Gap) Range {
 		return r
 	}
 	stored := s.RemoteFirst.Valid() && s.SeamNext > s.RemoteFirst
-	if hole := (admin.Gap{From: s.SeamNext, To: s.LocalFirst}); stored && hole.From < hole.To {
-		gaps = append(slices.Clone(gaps), hole) // lost already, declared with the next fragment
+	if hole, lost := undeclared(s); lost {
+		gaps = append(slices.Clone(gaps), hole)
 	}
 	var words []string
 	if stored {

@@ -12,6 +12,13 @@ import (
 // the one that holds something of the node.
 const viewPath = "/console/view"
 
+// asset serves one of the page's files.
+func (s *surface) asset(w http.ResponseWriter, r *http.Request) {
+	if !console.Asset(w, r.PathValue("file")) {
+		notFound(w)
+	}
+}
+
 func (s *surface) console(w http.ResponseWriter, r *http.Request) {
 	var q console.Query
 	err := parameters(r.URL.RawQuery, map[string]func(string) error{

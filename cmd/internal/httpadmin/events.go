@@ -17,6 +17,10 @@ const maxFollowers = 32
 // noticed.
 const heartbeat = 30 * time.Second
 
+// BootHeader names, in the answer to a follower, the run of the node whose events follow:
+// numbers begin anew with each.
+const BootHeader = "Millrace-Boot"
+
 func (s *surface) events(w http.ResponseWriter, r *http.Request) {
 	var since uint64
 	var follow bool
@@ -33,8 +37,8 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err.Error(), "parameters are since, the number of the last event that you have, and follow")
 		return
 	}
+	happened := s.cfg.Node.Events(since)
 	if !follow {
-		happened := s.cfg.Node.Events(since)
 		if happened.Events == nil {
 			happened.Events = []admin.Event{}
 		}
@@ -48,26 +52,26 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d follow the events already", maxFollowers), "end one of them, or ask without follow")
 		return
 	}
+	w.Header().Set(BootHeader, happened.Boot)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
 	}
-	if err := s.follow(r.Context(), newLines(w), since); err != nil {
+	if err := s.follow(r.Context(), newLines(w), happened); err != nil {
 		s.cfg.Log.Debug().Err(err).Msg("admin: a follower of events is gone")
 	}
 }
 
-// follow sends events as they happen, until the client or the node goes.
-func (s *surface) follow(ctx context.Context, out *lines, since uint64) error {
+// follow sends what happened, and then events as they happen, until the client or the
+// node goes.
+func (s *surface) follow(ctx context.Context, out *lines, happened admin.Events) error {
 	if err := out.lift(); err != nil {
 		return err
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		happened := s.cfg.Node.Events(since)
-		since = happened.Next
 		for _, e := range happened.Events {
 			if err := out.line(e); err != nil {
 				return err
@@ -83,5 +87,6 @@ func (s *surface) follow(ctx context.Context, out *lines, since uint64) error {
 		case <-ctx.Done():
 			return nil
 		}
+		happened = s.cfg.Node.Events(happened.Next)
 	}
 }

@@ -53,8 +53,23 @@ func number(n *int) func(string) error {
 
 func flag(b *bool) func(string) error {
 	return func(text string) (err error) {
-		if *b, err = strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("want 1 or 0")
+		*b, err = oneOrZero(text)
+		return err
+	}
+}
+
+func oneOrZero(text string) (bool, error) {
+	if text != "1" && text != "0" {
+		return false, fmt.Errorf("want 1 or 0")
+	}
+	return text == "1", nil
+}
+
+// pageSize reads how much of a list is asked for.
+func pageSize(n *int) func(string) error {
+	return func(text string) (err error) {
+		if *n, err = strconv.Atoi(text); err != nil || *n < 1 || *n > admin.MaxPage {
+			return fmt.Errorf("want a whole number from 1 to %d", admin.MaxPage)
 		}
 		return nil
 	}
@@ -63,10 +78,10 @@ func flag(b *bool) func(string) error {
 func (s *surface) tree(w http.ResponseWriter, r *http.Request) {
 	var q admin.TreeQuery
 	err := parameters(r.URL.RawQuery, map[string]func(string) error{
-		"path": into(&q.Path), "factory": into(&q.Factory), "search": into(&q.Search), "offset": number(&q.Offset), "limit": number(&q.Limit),
+		"path": into(&q.Path), "factory": into(&q.Factory), "search": into(&q.Search), "offset": number(&q.Offset), "limit": pageSize(&q.Limit),
 	})
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error(), fmt.Sprintf("parameters are path, factory, search, offset and limit (at most %d)", admin.MaxPage))
+		refuse(w, http.StatusBadRequest, err.Error(), fmt.Sprintf("parameters are path, factory, search, offset and limit (1 to %d)", admin.MaxPage))
 		return
 	}
 	tree, err := s.cfg.Node.Tree(q)
@@ -102,12 +117,11 @@ func (s *surface) operate(done string, do func(ctx context.Context, path string)
 func (s *surface) registry(w http.ResponseWriter, r *http.Request) {
 	var kind string
 	limit, page := admin.DefaultPage, RegistryPage{Names: []admin.RegistryEntry{}}
-	err := parameters(r.URL.RawQuery, map[string]func(string) error{"kind": into(&kind), "offset": number(&page.Offset), "limit": number(&limit)})
+	err := parameters(r.URL.RawQuery, map[string]func(string) error{"kind": into(&kind), "offset": number(&page.Offset), "limit": pageSize(&limit)})
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error(), fmt.Sprintf("parameters are kind, offset and limit (at most %d)", admin.MaxPage))
+		refuse(w, http.StatusBadRequest, err.Error(), fmt.Sprintf("parameters are kind, offset and limit (1 to %d)", admin.MaxPage))
 		return
 	}
-	limit = min(limit, admin.MaxPage)
 	for _, e := range s.cfg.Node.Registry() {
 		if kind != "" && e.Kind != kind {
 			continue

@@ -47,9 +47,9 @@ func parseQuery(raw string) (query, error) {
 				err = fmt.Errorf("limit %q: want a whole number from 1", text)
 			}
 		case "follow":
-			q.spec.Follow, err = strconv.ParseBool(text)
+			q.spec.Follow, err = oneOrZero(text)
 			if err != nil {
-				err = fmt.Errorf("follow %q: want 1 or 0", text)
+				err = fmt.Errorf("follow %q: %w", text, err)
 			}
 		default:
 			err = fmt.Errorf("there is no parameter %q", key)

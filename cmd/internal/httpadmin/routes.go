@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,38 +23,63 @@ type surface struct {
 	token string
 }
 
+// route is one thing that can be asked for.
+type route struct {
+	pattern string // of http.ServeMux
+	open    bool   // to whoever can connect; all others want the token
+	answer  http.HandlerFunc
+}
+
+// routes are all there are.
+func (s *surface) routes() []route {
+	return []route{
+		{"GET /livez", true, s.livez},
+		{"GET /readyz", true, s.readyz},
+		{"GET /metrics", true, s.cfg.Metrics.ServeHTTP},
+		{"GET /{$}", true, console.Page},
+		{"GET /console/{file}", true, s.asset},
+
+		{"GET " + viewPath, false, s.console},
+		{"GET /status", false, s.status},
+		{"GET /tree", false, s.tree},
+		{"GET /streams", false, s.streams},
+		{"POST /streams", false, s.create},
+		{"GET /streams/{name}", false, s.stream},
+		{"GET /streams/{name}/records", false, s.records},
+		{"GET /streams/{name}/retention", false, s.retention},
+		{"PUT /streams/{name}/retention", false, s.retention},
+		{"POST /streams/{name}/cut", false, s.cut},
+		{"GET /streams/{name}/durable", false, s.durable},
+		{"POST /streams/{name}/durable", false, s.durable},
+		{"POST /tree/terminate", false, s.operate("terminated", s.cfg.Node.Terminate)},
+		{"POST /tree/restart", false, s.operate("restarted", s.cfg.Node.Restart)},
+		{"GET /registry", false, s.registry},
+		{"GET /registry/{stream}", false, s.names},
+		{"GET /events", false, s.events},
+		{"GET /tiering", false, s.tiering},
+		{"POST /tiering/enable", false, s.setTiering(true)},
+		{"POST /tiering/disable", false, s.setTiering(false)},
+	}
+}
+
 // handler is everything there is, guarded by the token.
 func (s *surface) handler() http.Handler {
-	open := http.NewServeMux()
-	open.HandleFunc("GET /livez", s.livez)
-	open.HandleFunc("GET /readyz", s.readyz)
-	open.Handle("GET /metrics", s.cfg.Metrics)
-	open.HandleFunc("GET /{$}", console.Page)
-	open.HandleFunc("GET /console/{file}", console.Asset)
-
-	guarded := http.NewServeMux()
-	guarded.HandleFunc("GET /status", s.status)
-	guarded.HandleFunc("GET /tree", s.tree)
-	guarded.HandleFunc("GET /streams", s.streams)
-	guarded.HandleFunc("POST /streams", s.create)
-	guarded.HandleFunc("GET /streams/{name}", s.stream)
-	guarded.HandleFunc("GET /streams/{name}/records", s.records)
-	guarded.HandleFunc("GET /streams/{name}/retention", s.retention)
-	guarded.HandleFunc("PUT /streams/{name}/retention", s.retention)
-	guarded.HandleFunc("POST /streams/{name}/cut", s.cut)
-	guarded.HandleFunc("GET /streams/{name}/durable", s.durable)
-	guarded.HandleFunc("POST /streams/{name}/durable", s.durable)
-	guarded.HandleFunc("POST /tree/terminate", s.operate("terminated", s.cfg.Node.Terminate))
-	guarded.HandleFunc("POST /tree/restart", s.operate("restarted", s.cfg.Node.Restart))
-	guarded.HandleFunc("GET /registry", s.registry)
-	guarded.HandleFunc("GET /registry/{stream}", s.names)
-	guarded.HandleFunc("GET /events", s.events)
-	guarded.HandleFunc("GET "+viewPath, s.console)
-	guarded.HandleFunc("GET /tiering", s.tiering)
-	guarded.HandleFunc("POST /tiering/enable", s.setTiering(true))
-	guarded.HandleFunc("POST /tiering/disable", s.setTiering(false))
-
+	open, guarded := http.NewServeMux(), http.NewServeMux()
+	for _, r := range s.routes() {
+		if r.open {
+			open.HandleFunc(r.pattern, r.answer)
+		} else {
+			guarded.HandleFunc(r.pattern, r.answer)
+		}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		trusted := authorized(r, s.token)
+		if c := connOf(r.Context()); c != nil {
+			if !c.begin(trusted) {
+				panic(http.ErrAbortHandler)
+			}
+			defer c.end()
+		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		if err := deadline(w, answerTime); err != nil {
@@ -61,8 +87,9 @@ func (s *surface) handler() http.Handler {
 		}
 		mux := open
 		if !known(open, r) || r.URL.Path == viewPath {
-			if !authorized(r, s.token) {
+			if !trusted {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
+				w.Header().Set("Connection", "close")
 				refuse(w, http.StatusUnauthorized, "the token is missing or wrong",
 					"send the header Authorization: Bearer TOKEN; the token stands in the node's admin.token_file")
 				return
@@ -97,6 +124,10 @@ func nowhere(w http.ResponseWriter, r *http.Request, muxes ...*http.ServeMux) {
 		refuse(w, http.StatusMethodNotAllowed, r.Method+" is not possible here", "use "+strings.Join(allowed, " or "))
 		return
 	}
+	notFound(w)
+}
+
+func notFound(w http.ResponseWriter) {
 	refuse(w, http.StatusNotFound, "there is nothing at this path",
 		"try /status, /streams, /streams/NAME, /streams/NAME/records, /tree, /registry, /events, /tiering, /livez, /readyz or /metrics")
 }
@@ -185,7 +216,10 @@ func body(w http.ResponseWriter, r *http.Request, into any, hint string) bool {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
 	if err == nil {
-		return true
+		if _, more := dec.Token(); errors.Is(more, io.EOF) {
+			return true
+		}
+		err = errors.New("something follows the object")
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,45 @@ func TestTheTokenGuardsEverythingButThree(t *testing.T) {
 	}
 }
 
+// TestTheRouteTable: what is open to whoever connects is listed here, all else answers
+// nobody without the token, and does nothing for them.
+func TestTheRouteTable(t *testing.T) {
+	n := &fakeNode{streams: map[string]admin.StreamStatus{"x": {}}}
+	s := &surface{Server: New(config(n)), run: t.Context(), token: testToken}
+	srv := httptest.NewServer(s.handler())
+	defer srv.Close()
+	open := []string{"GET /livez", "GET /readyz", "GET /metrics", "GET /{$}", "GET /console/{file}"}
+	for _, r := range s.routes() {
+		if r.open != slices.Contains(open, r.pattern) {
+			t.Errorf("%s: open is %v", r.pattern, r.open)
+		}
+		method, path, _ := strings.Cut(r.pattern, " ")
+		path = strings.NewReplacer("{$}", "", "{name}", "x", "{stream}", "x", "{file}", "console.js").Replace(path)
+		for _, auth := range []string{"", "Bearer wrong-but-long-enough"} {
+			req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(`{"path":"node/tiering/governor","name":"x"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", auth)
+			resp, err := srv.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			want := http.StatusUnauthorized
+			if slices.Contains(open, r.pattern) {
+				want = http.StatusOK
+			}
+			if resp.StatusCode != want {
+				t.Errorf("%s with %q: status %d, want %d", r.pattern, auth, resp.StatusCode, want)
+			}
+		}
+	}
+	if len(n.told) > 0 || n.created != nil || n.wish != (admin.Tiering{}) || len(n.opened) > 0 {
+		t.Errorf("somebody without the token did %q, %v, %+v, %v", n.told, n.created, n.wish, n.opened)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	n := &fakeNode{streams: map[string]admin.StreamStatus{
 		"shop": {Name: "shop", First: 3, SeamNext: -1}, "a/b": {Name: "a/b"}, "ü %?#": {Name: "odd"},
@@ -62,18 +102,28 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/tree", "", 200, `"id":"{Path: Factory: Offset:0 Limit:0 Search:}"`},
 		{"GET", "/tree?path=node/log&factory=node/log&offset=3&limit=7&search=x", "", 200, `"id":"{Path:node/log Factory:node/log Offset:3 Limit:7 Search:x}"`},
 		{"GET", "/tree?path=node/none", "", 404, `no process none`},
-		{"GET", "/tree?limit=-1", "", 400, `want a whole number from 0`},
+		{"GET", "/tree?offset=-1", "", 400, `want a whole number from 0`},
+		{"GET", "/tree?limit=-1", "", 400, `want a whole number from 1 to 1000`},
+		{"GET", "/tree?limit=0", "", 400, `want a whole number from 1 to 1000`},
+		{"GET", "/tree?limit=1001", "", 400, `want a whole number from 1 to 1000`},
+		{"GET", "/tree?limit=9000000000000000000", "", 400, `want a whole number from 1 to 1000`},
+		{"GET", "/registry?limit=1001", "", 400, `want a whole number from 1 to 1000`},
 		{"GET", "/tree?deep=1", "", 400, `"hint":"parameters are path`},
 		{"GET", "/tree?path=a&path=b", "", 400, `given 2 times`},
 		{"POST", "/tree/terminate", `{"path":"node/tiering/governor"}`, 200, `{"terminated":"node/tiering/governor"}`},
 		{"POST", "/tree/restart", `{"path":"node/tiering/governor"}`, 200, `{"restarted":"node/tiering/governor"}`},
 		{"POST", "/tree/terminate", `{"path":"node/admin"}`, 403, `{"error":"not this one","hint":"another"}`},
 		{"POST", "/tree/terminate", `{"paths":[]}`, 400, `unknown field`},
+		{"POST", "/tree/terminate", `{"path":"node/log/a"}{"path":"node/log/b"}`, 400, `something follows the object`},
+		{"POST", "/tree/terminate", `{"path":"node/log/a"}]`, 400, `something follows the object`},
+		{"POST", "/tree/restart", "{\"path\":\"node/tiering/reaper\"} \n", 200, `"restarted":"node/tiering/reaper"`},
 		{"GET", "/tree/terminate", "", 405, `use POST`},
 		{"GET", "/registry?kind=writer&offset=1&limit=1", "", 200, `{"names":[{"kind":"writer","id":"b","node":"","state":"","mailbox_len":0}],"total":3,"offset":1}`},
 		{"GET", "/registry?limit=x", "", 400, `want a whole number`},
 		{"GET", "/registry/a%2Fb", "", 200, `"id":"a/b"`},
 		{"GET", "/events", "", 200, `{"boot":"b","events":[],"next":0}`},
+		{"GET", "/events?follow=t", "", 400, `want 1 or 0`},
+		{"GET", "/streams/shop/records?follow=true", "", 400, `want 1 or 0`},
 		{"GET", "/events?since=x", "", 400, `want the number of an event`},
 		{"POST", "/tiering/disable", "", 200, `{"enabled":false,"by":"operator"`},
 		{"POST", "/tiering/enable", "", 200, `{"enabled":true,"by":"operator"`},
@@ -99,6 +149,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/streams/%C3%BC%20%25%3F%23", "", 200, `"name":"odd"`},
 		{"GET", "/streams/none", "", 404, `"hint":"list them with: millrace streams"`},
 		{"GET", "/nothing", "", 404, `there is nothing at this path`},
+		{"GET", "/console/nothing", "", 404, `there is nothing at this path`},
 		{"POST", "/status", "", 405, `use GET`},
 		{"DELETE", "/streams", "", 405, `use GET or POST`},
 		{"POST", "/livez", "", 405, `use GET`},
@@ -116,7 +167,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	want := []string{
-		"terminate node/tiering/governor", "restart node/tiering/governor",
+		"terminate node/tiering/governor", "restart node/tiering/governor", "restart node/tiering/reaper",
 		`{"MaxBytes":7,"MaxAge":129600000000000,"LocalMaxBytes":-1,"LocalMinBytes":null}`,
 		`{"MaxBytes":null,"MaxAge":null,"LocalMaxBytes":null,"LocalMinBytes":null}`,
 	}

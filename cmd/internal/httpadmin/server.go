@@ -89,6 +89,7 @@ func (s *Server) answer(ctx context.Context, ln net.Listener, token string) erro
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConn,
 		ErrorLog:          log.New(s.cfg.Log, "", 0),
 	}
 	stopped := make(chan error, 1)
@@ -133,46 +134,4 @@ func shut(srv *http.Server) error {
 		return srv.Close()
 	}
 	return nil
-}
-
-// capped is a listener with a bounded number of open connections: more of them wait in
-// the kernel's queue.
-type capped struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newCapped(ln net.Listener, n int) *capped {
-	return &capped{Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{})}
-}
-
-func (l *capped) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &cappedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *capped) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-type cappedConn struct {
-	net.Conn
-	free func()
-}
-
-func (c *cappedConn) Close() error {
-	defer c.free()
-	return c.Conn.Close()
 }

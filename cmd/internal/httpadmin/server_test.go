@@ -157,50 +157,6 @@ func TestNoRequestOutlivesTheServer(t *testing.T) {
 	wg.Wait()
 }
 
-func TestConnectionsAreCapped(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newCapped(inner, 1)
-	for range 2 {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-	}
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := make(chan error, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err == nil {
-			err = conn.Close()
-		}
-		second <- err
-	}()
-	select {
-	case err := <-second:
-		t.Fatalf("a second connection was accepted: %v", err)
-	default:
-	}
-	if err := errors.Join(first.Close(), <-second); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err == nil {
-		t.Error("closing twice is not noticed")
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Accept(); err == nil {
-		t.Error("a closed listener accepts")
-	}
-}
-
 func TestTokenFiles(t *testing.T) {
 	path := func(text string, mode os.FileMode) string {
 		p := filepath.Join(t.TempDir(), "token")

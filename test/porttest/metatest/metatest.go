@@ -123,7 +123,7 @@ func createStream(t *testing.T, m Store) {
 	if len(all) != 0 {
 		t.Errorf("Streams of an empty store: %v", all)
 	}
-	s := create(t, m, "s2", "two\twith a name, of ä kind")
+	s := create(t, m, "s2", "two/with a name, of ä kind")
 	want := row("s2", s.Name)
 	want.Revision, want.Seq = 1, s.Seq
 	equal(t, "CreateStream", s, want)
@@ -163,7 +163,7 @@ func idReused(t *testing.T, m Store) {
 }
 
 func malformed(t *testing.T, m Store) {
-	for _, s := range []port.Stream{row("", "a"), row("a/b", "a"), row("..", "a"), row("s1", ""), row("s1", "a\nb"), row("s1", "\xff")} {
+	for _, s := range []port.Stream{row("", "a"), row("a/b", "a"), row("..", "a"), row("s1", ""), row("s1", "a\nb"), row("s1", "\xff"), row("s1", "a\u202eb"), row("s1", "a//b")} {
 		_, err := m.CreateStream(t.Context(), s)
 		class(t, "CreateStream "+string(s.ID)+" "+s.Name, err, port.Denied)
 	}

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"millrace/actors"
+	"millrace/supervision"
+)
+
+// The label of a metric names the sort of a child, never one stream, capture or reader:
+// there are thousands of these.
+func TestMetricsNameTheSortOfAChild(t *testing.T) {
+	c := &counts{map[string]int64{}, map[string]float64{}}
+	n := &Node{ports: Ports{Metrics: c}, log: zerolog.Nop()}
+	for _, e := range []struct{ path, id, want string }{
+		{"node", "tiering", "tiering"},
+		{"node/tiering", "governor", "tiering/governor"},
+		{"node", "log", "log"},
+		{"node/log", "__shop_1", "log/*"},
+		{"node/log/__shop_1", "writer", "log/*/writer"},
+		{"node/log", "__shop_2", "log/*"},
+		{"node/readers", "17", "readers/*"},
+		{"node/tiering/stream_factory", "__shop_1", "tiering/stream_factory/*"},
+		{"node/tiering/stream_factory/__shop_1", "replica_reader", "tiering/stream_factory/*/replica_reader"},
+		{"node/captures", "shop", "captures/*"},
+		{"node/captures/shop", "capturer", "captures/*/capturer"},
+	} {
+		label := "supervisor_events kind=restarted=child=" + e.want
+		before := c.sums[label]
+		n.observe(supervision.Event{Kind: supervision.EventRestarted, Path: e.path, ID: e.id, Reason: actors.Reason{}})
+		if c.sums[label] != before+1 {
+			t.Errorf("%s/%s: counted are %v", e.path, e.id, c.sums)
+		}
+	}
+	if len(c.sums) != 10 {
+		t.Errorf("counted are %v", c.sums)
+	}
+}
