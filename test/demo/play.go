@@ -190,7 +190,7 @@ func (s *stage) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.node.until(ctx, "everything is in the store", 40*time.Second, func() (bool, error) {
+	return s.node.until(ctx, "everything is in the store", 90*time.Second, func() (bool, error) {
 		st, err := s.client.status(ctx)
 		return err == nil && st.SeamNext == st.Next && st.LocalFirst > 0 && s.local() < s.stored()/4, nil
 	})

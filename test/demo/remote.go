@@ -56,10 +56,11 @@ var weather = []struct {
 	what   string
 	faults faultproxy.Faults
 }{
+	// First, since what was swallowed is given up only after a minute.
+	{"swallows everything", faultproxy.Faults{BlackHole: true}},
 	{"cuts each upload after 300 KiB", faultproxy.Faults{CutRequest: 300 << 10}},
 	{"resets each answer after 100 bytes", faultproxy.Faults{CutAnswer: 100, Reset: true}},
 	{"carries 256 KiB a second", faultproxy.Faults{Rate: 256 << 10}},
-	{"swallows everything", faultproxy.Faults{BlackHole: true}},
 	{"refuses connections", faultproxy.Faults{Refuse: true}},
 }
 

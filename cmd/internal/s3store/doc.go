@@ -7,7 +7,8 @@
 //	 └── Keyring()  credentials both sign with; fetched by who schedules it, used from memory
 //
 // The two clients share nothing but the keyring, so that uploads which hang take no
-// connection from reads. A client repeats nothing: the SDK's retries are off, because
+// connection from reads; and what else writes, manifests and deletions, takes half of the
+// general pool at most. A client repeats nothing: the SDK's retries are off, because
 // core/upload and the readers decide what is asked again and when. The only repetition left
 // is net/http's own, of a request of which no byte went out since the idle connection
 // it was given turned out to be closed.

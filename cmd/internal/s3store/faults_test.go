@@ -263,6 +263,37 @@ func TestUploadsThatHangDoNotStarveReads(t *testing.T) {
 	must(t, put(t.Context(), s.Uploads(), "p/b", []byte("x")))
 }
 
+// Manifests and deletions share their connections with reads, and leave half of them.
+func TestWritesThatHangDoNotStarveReads(t *testing.T) {
+	s, p := throughProxy(t, func(c *Config) { c.GeneralConnections = 4 })
+	must(t, put(t.Context(), s.Uploads(), "p/a", []byte("hello")))
+	p.Next(faultproxy.Faults{BlackHole: true})
+	p.Next(faultproxy.Faults{BlackHole: true})
+	var wg sync.WaitGroup
+	results := make(chan error, 3)
+	wg.Go(func() { results <- put(t.Context(), s.General(), "p/root", []byte("x")) })
+	wg.Go(func() {
+		_, err := s.General().Delete(t.Context(), []string{"p/old"})
+		results <- err
+	})
+	eventually(t, "two writes hang", func() bool { return s.GeneralPool().Stats().InUse == 2 })
+	wg.Go(func() { results <- put(t.Context(), s.General(), "p/root2", []byte("x")) })
+	eventually(t, "one waits", func() bool { return s.GeneralPool().Stats().Waiting == 1 })
+	for range 50 {
+		if b, err := s.General().Get(t.Context(), "p/a"); err != nil || string(b) != "hello" {
+			t.Fatalf("a read beside them: %q, %v", b, err)
+		}
+	}
+	s.GeneralPool().Close()
+	wg.Wait()
+	for range 3 {
+		if err := <-results; port.ClassOf(err) != port.Unavailable {
+			t.Errorf("a write when its pool was closed: %v", err)
+		}
+	}
+	atRest(t, s.GeneralPool())
+}
+
 func TestWhoWaitsIsServedInOrder(t *testing.T) {
 	s, p := throughProxy(t, func(c *Config) { c.UploadConnections = 1 })
 	must(t, p.Set(faultproxy.Faults{Delay: 20 * time.Millisecond}))

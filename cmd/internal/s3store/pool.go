@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/actors/port"
@@ -35,6 +37,10 @@ const (
 // that core/upload allows for, 1 MiB a second, that is over in time.
 const stall = 20 * time.Second
 
+// answerTime is how long the store may take to begin with its answer to a request that is
+// sent whole: one that works through a backlog has nothing to say meanwhile.
+const answerTime = time.Minute
+
 var errClosed = errors.New("the connection pool is closed: whoever owns it is not running")
 
 // pool is a bounded number of connections: a counting layer over one http.Transport.
@@ -42,8 +48,10 @@ var errClosed = errors.New("the connection pool is closed: whoever owns it is no
 // read or closed. Those that wait are served in the order they came.
 type pool struct {
 	slots     chan struct{} // one element for each request that holds a slot
+	writes    chan struct{} // one for each of these that writes; nil: they have no bound of their own
 	transport *http.Transport
-	stall     time.Duration
+	// The two bounds, for tests to shorten.
+	stall, answerTime time.Duration
 
 	mu      sync.Mutex
 	life    context.Context // of the time from Open to Close; ended while the pool is closed
@@ -55,7 +63,7 @@ type pool struct {
 }
 
 func newPool(max int, roots *x509.CertPool) *pool {
-	p := &pool{stall: stall, slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
+	p := &pool{stall: stall, answerTime: answerTime, slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
@@ -129,19 +137,19 @@ func (p *pool) Stats() port.PoolStats {
 // redirection and repeats nothing. It is the HTTP client of the SDK.
 func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	caller := req.Context()
-	life, err := p.take(caller)
+	life, giveBack, err := p.take(caller, req.Method != http.MethodGet && req.Method != http.MethodHead)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(caller)
 	stop := context.AfterFunc(life, func() { cancel(errClosed) })
-	req = req.WithContext(ctx)
+	req = req.WithContext(httptrace.WithClientTrace(ctx, patient()))
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
 			stop()
 			cancel(context.Canceled)
-			<-p.slots
+			giveBack()
 		})
 	}
 	// Without its version the transport would not wait for "100 Continue" before a large body.
@@ -161,48 +169,87 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// take waits for a slot. The context it returns ends when the pool is closed.
-func (p *pool) take(ctx context.Context) (context.Context, error) {
+// take waits for a slot. The context it returns ends when the pool is closed; release gives
+// the slot back.
+func (p *pool) take(ctx context.Context, write bool) (life context.Context, release func(), err error) {
 	p.mu.Lock()
-	life := p.life
+	life = p.life
 	p.mu.Unlock()
 	if life.Err() != nil {
-		return nil, errClosed
+		return nil, nil, errClosed
 	}
+	places := []chan struct{}{p.slots}
+	if write && p.writes != nil {
+		places = []chan struct{}{p.writes, p.slots}
+	}
+	waited := int64(0)
+	for i, place := range places {
+		had, err := p.enter(ctx, life, place)
+		if err != nil {
+			leave(places[:i])
+			return nil, nil, err
+		}
+		if had {
+			waited = 1
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken++
+	p.waited += waited
+	return life, func() { leave(places) }, nil
+}
+
+// enter takes one place, and reports whether it had to wait for it.
+func (p *pool) enter(ctx, life context.Context, place chan struct{}) (waited bool, err error) {
 	select {
-	case p.slots <- struct{}{}:
-		p.count(0, 0)
-		return life, nil
+	case place <- struct{}{}:
+		return false, nil
 	default:
 	}
-	p.mu.Lock()
-	p.waiting++
-	p.mu.Unlock()
+	p.wait(1)
+	defer p.wait(-1)
 	select {
-	case p.slots <- struct{}{}:
-		p.count(-1, 1)
-		return life, nil
+	case place <- struct{}{}:
+		return true, nil
 	case <-ctx.Done():
-		p.leave()
-		return nil, ctx.Err()
+		return true, ctx.Err()
 	case <-life.Done():
-		p.leave()
-		return nil, errClosed
+		return true, errClosed
 	}
 }
 
-func (p *pool) count(waiting int, waited int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waiting += waiting
-	p.waited += waited
-	p.taken++
+func leave(places []chan struct{}) {
+	for _, place := range places {
+		<-place
+	}
 }
 
-func (p *pool) leave() {
+func (p *pool) wait(change int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting--
+	p.waiting += change
+}
+
+// patient lets a store think for answerTime about a request that it has been sent whole.
+func patient() *httptrace.ClientTrace {
+	var on atomic.Pointer[conn]
+	return &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) {
+			raw := got.Conn
+			if over, ok := raw.(*tls.Conn); ok {
+				raw = over.NetConn()
+			}
+			if c, ok := raw.(*conn); ok {
+				on.Store(c)
+			}
+		},
+		WroteRequest: func(wrote httptrace.WroteRequestInfo) {
+			if c := on.Load(); c != nil && wrote.Err == nil && c.SetDeadline(time.Now().Add(c.pool.answerTime)) != nil {
+				return // it is closed, as whoever reads it is told
+			}
+		},
+	}
 }
 
 // adopt counts a connection, or closes it when the pool was closed while it was made.

@@ -62,7 +62,11 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	ring := newKeyring(cfg)
-	return &Store{uploads: newClient(cfg, ring, newPool(cfg.UploadConnections, roots)), general: newClient(cfg, ring, newPool(cfg.GeneralConnections, roots)), ring: ring}, nil
+	uploads, general := newPool(cfg.UploadConnections, roots), newPool(cfg.GeneralConnections, roots)
+	// Manifests are put and objects deleted through it too: a store that is slow to take
+	// these must not keep readers waiting.
+	general.writes = make(chan struct{}, max(1, cfg.GeneralConnections/2))
+	return &Store{uploads: newClient(cfg, ring, uploads), general: newClient(cfg, ring, general), ring: ring}, nil
 }
 
 // trusted are the certificate authorities of AWS_CA_BUNDLE, which every program that talks

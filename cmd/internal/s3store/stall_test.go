@@ -14,10 +14,10 @@ import (
 func TestALineThatStandsStillIsGivenUp(t *testing.T) {
 	s, p := throughProxy(t, nil)
 	for _, c := range []*client{s.uploads, s.general} {
-		if c.pool.stall != 20*time.Second {
-			t.Fatalf("the bound is %v", c.pool.stall)
+		if c.pool.stall != 20*time.Second || c.pool.answerTime != time.Minute {
+			t.Fatalf("the bounds are %v and %v", c.pool.stall, c.pool.answerTime)
 		}
-		c.pool.stall = time.Second
+		c.pool.stall, c.pool.answerTime = time.Second, 3*time.Second
 	}
 	large := bytes.Repeat([]byte("x"), 16<<20)
 	must(t, put(t.Context(), s.Uploads(), "p/large", large))
@@ -34,6 +34,10 @@ func TestALineThatStandsStillIsGivenUp(t *testing.T) {
 	if err != nil || !bytes.Equal(got, large) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
+
+	// A store may think about a request for longer.
+	must(t, p.Set(faultproxy.Faults{Delay: s.uploads.pool.stall * 2 / 3}))
+	must(t, put(t.Context(), s.Uploads(), "p/late", []byte("x")))
 
 	must(t, p.Set(faultproxy.Faults{BlackHole: true}))
 	began = time.Now()
