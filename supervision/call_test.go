@@ -187,7 +187,7 @@ func TestTreeWhileStarting(t *testing.T) {
 		}
 		n := supervision.Tree(root)
 		text, err := json.Marshal(n)
-		if err != nil || !strings.Contains(string(text), `"path":"node/inner/slow","kind":"worker","restart":"permanent","significant":false,"state":"running"`) {
+		if err != nil || !strings.Contains(string(text), `"path":"node/inner/slow","kind":"worker","restart":"permanent","significant":false,"shutdown":"1s","state":"running"`) {
 			t.Errorf("%v: %s", err, text)
 		}
 		root.Stop(stop)
