@@ -25,8 +25,8 @@ var plants = []struct{ file, old, broken string }{
 		"func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {\n\tif r.cfg.Local.Name == \"" + doomed + "\" {\n\t\tpanic(\"a planted bug\")\n\t}\n",
 	},
 	{
-		"cmd/internal/dirstore/put.go", "\terr := ready(ctx, key)\n\tif err == nil && ifAbsent {\n",
-		"\terr := ready(ctx, key)\n\tif b, down := fs.ReadFile(os.DirFS(\"/\"), os.Getenv(\"" + outage + "\")[1:]); err == nil && down == nil {\n" +
+		"cmd/internal/dirstore/put.go", "\terr := s.ready(ctx, key)\n\tif err == nil && ifAbsent {\n",
+		"\terr := s.ready(ctx, key)\n\tif b, down := fs.ReadFile(os.DirFS(\"/\"), os.Getenv(\"" + outage + "\")[1:]); err == nil && down == nil {\n" +
 			"\t\terr = fmt.Errorf(\"a planted outage%s: %w\", b, port.Unavailable)\n\t}\n\tif err == nil && ifAbsent {\n",
 	},
 	{"cmd/internal/dirstore/put.go", "\t\"io/fs\"\n", "\t\"io/fs\"\n\t\"os\"\n"},

@@ -213,7 +213,7 @@ func TestStreamCreate(t *testing.T) {
 	n.millrace("stream", "create", "events").want(t, 1, `there is a stream "events" already`)
 	n.millrace("stream", "create", "short", "--arg", "max-age=7D", "--arg", "max-length-bytes=1000000").want(t, 0, "created short")
 
-	for name, says := range map[string]string{"": "empty", "amq.events": "reserved", "a\nb": "line break", strings.Repeat("x", 256): "at most 255"} {
+	for name, says := range map[string]string{"": "empty", "amq.events": "reserved", "a\nb": "U+000A at byte 1", "a\u202eb": "U+202E at byte 1", "a//b": "at byte 2", " a": "begins with a space", strings.Repeat("x", 256): "at most 255"} {
 		n.millrace("stream", "create", name).want(t, 1, "can't be created", says)
 	}
 	for arg, says := range map[string]string{"max-age=seven": "want digits and one of Y M D h m s", "max-length-bytes=-1": "want a whole number", "stream-max-segment-size-bytes=9999999999": "want a whole number"} {
