@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var seeds = flag.String("seeds", "60", "how many seeds the simulation gets to find a plant")
+var seeds = flag.String("seeds", "200", "how many seeds the simulation gets to find a plant")
 
 // TestSimulationFindsEachPlant builds the simulation once for each broken rule and runs
 // it until it fails.

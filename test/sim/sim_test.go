@@ -28,6 +28,7 @@ func TestSeeds(t *testing.T) {
 		sum.Objects += tally.Objects
 		sum.Followed += tally.Followed
 		sum.Trimmed += tally.Trimmed
+		sum.Trims += tally.Trims
 		sum.RemoteBytes += tally.RemoteBytes
 		sum.PostgresCrashes += tally.PostgresCrashes
 		for name, n := range tally.Effects {
@@ -38,7 +39,7 @@ func TestSeeds(t *testing.T) {
 	for name, n := range map[string]int{
 		"lives": sum.Lives, "power losses": sum.PowerLosses, "kills": sum.Kills, "events": sum.Events,
 		"commits": sum.Commits, "objects": sum.Objects, "trimmed offsets": sum.Trimmed, "loads": sum.Loads - int(*seeds),
-		"records followed": sum.Followed,
+		"records followed": sum.Followed, "segments trimmed": sum.Trims,
 	} {
 		if n <= 0 && *seeds >= 20 {
 			t.Errorf("no %s in %d seeds: the simulation does not do what it is for", name, *seeds)

@@ -46,6 +46,7 @@ type world struct {
 	state  *fakestate.State
 	strike atomic.Pointer[strike]
 	outage atomic.Bool // of the object store
+	trims  trims
 
 	mu    sync.Mutex
 	seen  map[pos.Offset]uint64 // hash of each record that a follower saw
@@ -59,6 +60,7 @@ type Tally struct {
 	Events, Commits, Loads         int
 	Objects, Followed, RemoteBytes int
 	Trimmed, PostgresCrashes       int
+	Trims                          int // segments
 	Effects                        map[string]int
 }
 
@@ -162,7 +164,19 @@ func (w *world) begin(left int, faults bool) *strike {
 	var s *strike
 	s = newStrike(w.rng.Uint64(), left, faults, func() { w.pullPlug(s) })
 	w.strike.Store(s)
-	w.disk.Fault, w.disk.After = s.before("disk", 0), s.after("disk", 0)
+	w.look()
+	before, after := s.before("disk", 0), s.after("disk", 0)
+	w.disk.Fault = func(op, what string) error {
+		err := before(op, what)
+		if err == nil {
+			w.removing(op, what)
+		}
+		return err
+	}
+	w.disk.After = func(op, what string) error {
+		w.created(op, what)
+		return after(op, what)
+	}
 	w.state.Fault, w.state.After = s.before("state", 0), s.after("state", 0)
 	return s
 }

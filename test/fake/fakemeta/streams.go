@@ -169,6 +169,14 @@ func (m *Meta) SwapPointer(ctx context.Context, id pos.StreamID, expected pos.Re
 	})
 }
 
+// Stored tells how far the pointer of a stream says that it is stored, without a hook: 0 if
+// there is none.
+func (m *Meta) Stored(id pos.StreamID) pos.Offset {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pointers[id].Next
+}
+
 // RollBackPointer puts an older pointer back as a restored store would. The revisions
 // used since stay used.
 func (m *Meta) RollBackPointer(id pos.StreamID, p port.Pointer) {
