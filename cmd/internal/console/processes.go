@@ -41,6 +41,9 @@ func process(t admin.TreeNode) Process {
 	case t.State == "undefined":
 		p.Chip.Word = "not running"
 	}
+	if p.Note == p.Chip.Word {
+		p.Note = "" // said once is enough
+	}
 	if t.Restarts > 0 {
 		p.Restarts = things(t.Restarts, "restart") + " just now"
 		if p.Chip.Tone == "good" {
