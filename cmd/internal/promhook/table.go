@@ -132,7 +132,7 @@ func storeMetrics() []Metric {
 		{Name: "reader_moves_total", Type: Counter, Labels: perWhy, Values: whys, Help: "Times a reader was moved past records that are gone."},
 		{Name: "reader_moved_records_total", Type: Counter, Labels: perWhy, Values: whys, Help: "Records that readers were moved past."},
 
-		{Name: "store_accessible", Type: Gauge, Help: "0 while the object store is known not to be usable: no such bucket, access denied, or the prefix is another cluster's. A failure that does not tell changes nothing. Alert on 0."},
+		{Name: "store_accessible", Type: Gauge, Help: "0 while the object store is known not to be usable: no such bucket, access denied, the prefix is another cluster's, or its marker is gone or damaged. A failure that does not tell changes nothing. Alert on 0."},
 		{Name: "credentials_expiry_timestamp_seconds", Type: Gauge, Help: "When the credentials for the object store expire, in seconds since 1970; 0: there are none, +Inf: never. Alert when less than 2 minutes are left."},
 		{Name: "credentials_refreshes_total", Type: Counter, Help: "Credentials for the object store fetched and put in use."},
 		{Name: "credentials_refresh_failures_total", Type: Counter, Help: "Times none could be fetched, and they are asked for again."},
