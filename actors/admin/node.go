@@ -154,6 +154,9 @@ type StreamStatus struct {
 	SeamNext    pos.Offset `json:"seam_next"` // everything from RemoteFirst up to here is durable in the store, but for gaps
 	Gaps        int        `json:"gaps"`      // declared gaps between RemoteFirst and SeamNext
 	RemoteBytes int64      `json:"remote_bytes"`
+	// Undeclared is what is lost and not among the Gaps yet: local disk was trimmed before it
+	// was stored, and nothing was stored since. It is of the gaps above SeamNext.
+	Undeclared []Gap `json:"undeclared_gaps,omitempty"`
 
 	// What the stream's own processes publish, whole; nil for one that does not run.
 	Local   any `json:"local,omitempty"`

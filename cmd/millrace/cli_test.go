@@ -38,6 +38,7 @@ func shop() admin.StreamStatus {
 		ID: "__shop_1772366400000000000", Name: "shop", Epoch: 4, State: "running",
 		First: 0, Next: 1234567, LocalFirst: 1200000, LocalBytes: 300 << 20,
 		RemoteState: admin.RemoteKnown, RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
+		Undeclared: []admin.Gap{{From: 1234000, To: 1234100}},
 		Local:   map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
 		Tiering: map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
 		Upload:  uploads(),
@@ -55,7 +56,7 @@ func empty() admin.StreamStatus {
 func (fakeNode) Status(context.Context) admin.NodeStatus {
 	return admin.NodeStatus{
 		Node: "n1", Version: "v1.2.3", Cluster: "00000000000000aa", Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "s3 bucket", Access: "no (access denied)",
+		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "s3 bucket", Access: "no (access denied): object store: put p/a: denied: AccessDenied: no such key",
 		Credentials: &renew.Status{State: renew.StateExpiring, Source: "profile backup", AccessKeyID: "AKIA1", Expires: 1772366400000, Why: "the source refuses"},
 		Pools: []admin.Pool{
 			{Name: "upload", PoolStats: port.PoolStats{Max: 20, Open: 3, InUse: 2, Waiting: 1}},
