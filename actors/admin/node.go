@@ -40,6 +40,9 @@ type Node interface {
 	// carries it out.
 	Tiering() Tiering
 	SetTiering(ctx context.Context, enabled bool) (Tiering, error)
+	// ClaimStore puts the marker that names this cluster as the owner of its prefix where
+	// that is gone or damaged, because an operator says that it is.
+	ClaimStore(ctx context.Context) (StoreClaim, error)
 	// SetRetention changes a stream's bounds, for good and in the running log.
 	SetRetention(ctx context.Context, stream string, change Retention) (RetentionStatus, error)
 	Uploads
@@ -90,8 +93,8 @@ type NodeStatus struct {
 	DataDir  string    `json:"data_dir"`
 	DiskFree int64     `json:"disk_free"` // bytes; -1: not known
 	Store    string    `json:"store"`     // where the object store is
-	// Access says whether the object store can be used: "yes", "no (access denied)", "unknown
-	// since ...", and the like.
+	// Access says whether the object store can be used: "yes", "no (access denied): WHY",
+	// "unknown since ...", and the like.
 	Access string `json:"store_access"`
 	// Credentials is what requests to the object store are signed with; nil: it takes none.
 	Credentials *renew.Status `json:"credentials,omitempty"`
@@ -151,6 +154,9 @@ type StreamStatus struct {
 	SeamNext    pos.Offset `json:"seam_next"` // everything from RemoteFirst up to here is durable in the store, but for gaps
 	Gaps        int        `json:"gaps"`      // declared gaps between RemoteFirst and SeamNext
 	RemoteBytes int64      `json:"remote_bytes"`
+	// Undeclared is what is lost and not among the Gaps yet: local disk was trimmed before it
+	// was stored, and nothing was stored since. It is of the gaps above SeamNext.
+	Undeclared []Gap `json:"undeclared_gaps,omitempty"`
 
 	// What the stream's own processes publish, whole; nil for one that does not run.
 	Local   any `json:"local,omitempty"`

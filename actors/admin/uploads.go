@@ -41,7 +41,15 @@ const (
 // StoreStatus is the object store as this node finds it.
 type StoreStatus struct {
 	Where      string `json:"where"`
-	Accessible string `json:"accessible"` // "yes", "no (REASON)" or "unknown"
+	Accessible string `json:"accessible"` // "yes", "no (REASON): WHY" or "unknown since ..."
+}
+
+// StoreClaim says that the prefix is this cluster's.
+type StoreClaim struct {
+	Store    string `json:"store"`    // where it is
+	Marker   string `json:"marker"`   // key of the object that names the owner
+	Cluster  string `json:"cluster"`  // its id
+	Restored bool   `json:"restored"` // the marker was put; false: it was there
 }
 
 // CutStatus is a fragment that was cut.

@@ -68,7 +68,8 @@ func (p *process) Init(c *actors.Context) error {
 	// Not in OnGone: that may come late, and would take away what a successor has put in.
 	c.OnExit(func() {
 		p.cfg.Keyring.Drop("the process that keeps the credentials of the object store has ended")
-		p.cfg.Metrics.Gauge("credentials_expiry_timestamp_seconds", 0)
+		// Not 0, which is for a node that wants credentials: tiering may be disabled.
+		p.cfg.Metrics.Gauge("credentials_expiry_timestamp_seconds", math.NaN())
 	})
 	p.step(c, renew.Start{Now: now()})
 	p.listen(c)

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"strings"
 
 	"millrace/actors/admin"
 	"millrace/actors/port"
+	"millrace/actors/storemonitor"
 	"millrace/core/probe"
 	"millrace/core/renew"
 )
@@ -66,9 +68,44 @@ func (n *Node) storeReasons() []string {
 	if !ok || s.Owned && s.State != probe.StateNo {
 		return nil
 	}
-	why := fmt.Sprintf("the object store is not accessible: %s: %s", s, s.Why)
 	if s.State != probe.StateNo {
-		why = fmt.Sprintf("it is not known whether the object store is accessible: %s", s)
+		return []string{fmt.Sprintf("it is not known whether the object store is accessible: %s", s)}
 	}
-	return []string{strings.TrimSuffix(why, ": ")}
+	return []string{fmt.Sprintf("the object store is not accessible: %s", s)}
+}
+
+// ClaimStore implements admin.Node. The store monitor does it: what it finds then opens the
+// gate, and the connections of a store beyond the network are open while it runs.
+func (n *Node) ClaimStore(ctx context.Context) (admin.StoreClaim, error) {
+	claim := admin.StoreClaim{Store: n.about.Store, Marker: port.ClusterKey(n.cfg.Store.Prefix), Cluster: n.cluster.ID.String()}
+	monitor := n.process(idTiering, idStoreMonitor)
+	if !monitor.Alive() {
+		return claim, &admin.Error{
+			Class: admin.Unavailable, What: "the object store is not looked at: " + n.absent(idStoreMonitor),
+			Hint: "millrace tiering enable starts it; nothing is uploaded before the store is looked at again",
+		}
+	}
+	n.log.Warn().Str("store", n.about.Store).Str("marker", claim.Marker).Msg("an operator says that the prefix of the object store is this cluster's")
+	answer, err := monitor.Call(ctx, storemonitor.Restore{})
+	if err != nil {
+		return claim, claimFailed(n.about.Store, err)
+	}
+	done, _ := answer.(storemonitor.Restored)
+	claim.Restored = done.Put
+	return claim, nil
+}
+
+// claimFailed says why a prefix can't be made ours.
+func claimFailed(store string, err error) error {
+	e := &admin.Error{Class: admin.Unavailable, What: "the prefix of " + store + " was not claimed", Err: err, Hint: "millrace status tells how the store answers; say it again once it does"}
+	_, foreign := errors.AsType[*port.ForeignPrefixError](err)
+	switch said, ok := errors.AsType[*port.StoreError](err); {
+	case foreign:
+		e.Class, e.Hint = admin.Exists, "its objects are another cluster's and stay so: set another store.prefix, or restore this cluster's metadata.db"
+	case ok && said.Class == port.NotFound:
+		e.Class, e.Hint = admin.NotFound, "create the bucket, or the folder, first"
+	case ok && said.Class == port.Denied:
+		e.Class, e.Hint = admin.Forbidden, "the credentials must allow to read and to put an object below the prefix"
+	}
+	return e
 }

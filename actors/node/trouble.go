@@ -41,6 +41,20 @@ func (n *Node) trouble(s admin.StreamStatus) string {
 	return ""
 }
 
+// undeclared is what a stream has lost and not declared yet. Its replica reader may have told
+// of the seam before the last one; the list of objects that is shown is newer.
+func undeclared(s admin.StreamStatus) (gaps []admin.Gap) {
+	if s.RemoteState != admin.RemoteKnown || !s.LocalFirst.Valid() {
+		return nil
+	}
+	u, _ := s.Tiering.(upload.Status)
+	u.Remote.Known, u.Remote.PersistedNext = true, max(u.Remote.PersistedNext, s.SeamNext)
+	for _, g := range u.Undeclared(s.LocalFirst) {
+		gaps = append(gaps, admin.Gap(g))
+	}
+	return gaps
+}
+
 // Gaps implements admin.Node.
 func (n *Node) Gaps(id pos.StreamID) []admin.Gap {
 	row, ok := n.manifests.Manifest(id)

@@ -210,27 +210,40 @@ func (b *bench) publish() {
 func (b *bench) grow(chunks int) {
 	b.t.Helper()
 	for range chunks {
-		if len(b.segments) == 0 || b.next-b.segments[len(b.segments)-1] >= perChunk*perSegment {
-			b.segments = append(b.segments, b.next)
-			f, err := b.disk.Create(string(streamID), segment.FileName(b.next))
-			b.must(err)
-			b.write(f, segment.FileHeader(), 0)
-			b.at = segment.FileHeaderSize
-		}
-		f, err := b.disk.Open(string(streamID), segment.FileName(b.segments[len(b.segments)-1]), true)
-		b.must(err)
-		c := b.chunk()
-		b.write(f, c, b.at)
-		b.at += int64(len(c))
-		b.bytes[b.next] = c
-		b.next += perChunk
+		b.add(perChunk)
 	}
 	b.publish()
 }
 
-func (b *bench) chunk() []byte {
+// growBy appends one chunk of that many records.
+func (b *bench) growBy(records int) {
+	b.t.Helper()
+	b.add(records)
+	b.publish()
+}
+
+// add writes a chunk behind the last one.
+func (b *bench) add(records int) {
+	b.t.Helper()
+	if len(b.segments) == 0 || b.next-b.segments[len(b.segments)-1] >= perChunk*perSegment {
+		b.segments = append(b.segments, b.next)
+		f, err := b.disk.Create(string(streamID), segment.FileName(b.next))
+		b.must(err)
+		b.write(f, segment.FileHeader(), 0)
+		b.at = segment.FileHeaderSize
+	}
+	f, err := b.disk.Open(string(streamID), segment.FileName(b.segments[len(b.segments)-1]), true)
+	b.must(err)
+	c := b.chunk(records)
+	b.write(f, c, b.at)
+	b.at += int64(len(c))
+	b.bytes[b.next] = c
+	b.next += pos.Offset(records)
+}
+
+func (b *bench) chunk(records int) []byte {
 	builder := chunk.NewBuilder(0)
-	for i := range perChunk {
+	for i := range records {
 		builder.Add(fmt.Appendf(nil, "record %08d", int(b.next)+i), nil)
 	}
 	return bytes.Clone(builder.Seal(b.next, b.epoch, pos.MillisOf(time.Now()), nil))
@@ -343,7 +356,7 @@ func (b *bench) start(change ...func(*Config)) *actors.Handle {
 	return h
 }
 
-func (b *bench) sizeOfChunk() int64 { return int64(len(b.chunk())) }
+func (b *bench) sizeOfChunk() int64 { return int64(len(b.chunk(perChunk))) }
 
 type noMetrics struct{}
 
@@ -385,8 +398,10 @@ func (b *bench) verify() *manifest.Manifest {
 			b.t.Fatalf("fragment [%s, %s) has %d bytes of chunks, want %d: %v", e.First, e.Next, size, e.Size, err)
 		}
 		var want []byte
-		for o := e.First; o < e.Next; o += perChunk {
-			want = append(want, b.bytes[o]...)
+		for o := e.First; o < e.Next; {
+			h, err := chunk.ParseHeader(b.bytes[o])
+			b.must(err)
+			want, o = append(want, b.bytes[o]...), h.Next()
 		}
 		if !bytes.Equal(object[fragment.DataStart:fragment.DataStart+size], want) {
 			b.t.Fatalf("fragment [%s, %s) is not what was written", e.First, e.Next)

@@ -2,6 +2,7 @@ package replicareader
 
 import (
 	"millrace/actors"
+	"millrace/core/pos"
 	"millrace/core/upload"
 )
 
@@ -69,5 +70,10 @@ func (r *replicaReader) publish(c *actors.Context) {
 	for _, k := range gauges {
 		r.cfg.Metrics.Gauge(k.name, k.of(s), "stream", stream)
 	}
+	lost := pos.Offset(0)
+	for _, g := range s.Undeclared(r.cfg.Local.First()) {
+		lost += g.To - g.From
+	}
+	r.cfg.Metrics.Gauge("undeclared_gap_records", float64(lost), "stream", stream)
 	r.counted, r.published = n, true
 }

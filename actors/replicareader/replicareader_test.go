@@ -376,6 +376,23 @@ func TestItem35GrowthBetweenReadingAndListening(t *testing.T) {
 	})
 }
 
+// Item 35, where the growth is the least there is: one record behind all that was read.
+func TestItem35GrowthByOneRecordIsNoticed(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.grow(2)
+		b.until(20)
+		for next := pos.Offset(21); next < 24; next++ {
+			b.growBy(1)
+			b.pass(6 * time.Minute) // by its age
+			if got := b.stored().Next; got != next {
+				t.Fatalf("stored up to %s, want %s", got, next)
+			}
+		}
+		b.verify()
+	})
+}
+
 func TestWhoWaitsForAnOffsetIsAnswered(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		h := b.start()

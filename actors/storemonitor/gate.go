@@ -22,7 +22,7 @@ type Gate struct {
 }
 
 // verdict is whose the prefix is. A nil one: not known.
-type verdict struct{ foreign error } // nil: ours
+type verdict struct{ refused error } // nil: ours
 
 // NewGate returns a gate that is closed: it is not known whose the prefix is.
 func NewGate() *Gate { return &Gate{born: time.Now(), known: make(chan struct{})} }
@@ -36,8 +36,8 @@ var errUnknown = errors.New("it is not known yet whose prefix this is, so nothin
 // admit opens the gate.
 func (g *Gate) admit() { g.decide(&verdict{}) }
 
-// refuse closes it, since the prefix is another cluster's.
-func (g *Gate) refuse(why error) { g.decide(&verdict{foreign: why}) }
+// refuse closes it, since the prefix is another cluster's, or its marker is gone or damaged.
+func (g *Gate) refuse(why error) { g.decide(&verdict{refused: why}) }
 
 func (g *Gate) decide(v *verdict) {
 	g.state.Store(v)
@@ -47,11 +47,11 @@ func (g *Gate) decide(v *verdict) {
 // owned reports whether the gate is open.
 func (g *Gate) owned() bool {
 	v := g.state.Load()
-	return v != nil && v.foreign == nil
+	return v != nil && v.refused == nil
 }
 
 // pass returns the error of what may not pass: class Unavailable while it is not known
-// whose the prefix is, Denied once it is known to be another cluster's.
+// whose the prefix is, Denied once it is known not to be ours to write to.
 func (g *Gate) pass(ctx context.Context, op, key string) error {
 	v := g.state.Load()
 	if wait := patience - time.Since(g.born); v == nil && wait > 0 {
@@ -67,8 +67,8 @@ func (g *Gate) pass(ctx context.Context, op, key string) error {
 	switch {
 	case v == nil:
 		return &port.StoreError{Op: op, Key: key, Class: port.Unavailable, Err: errUnknown}
-	case v.foreign != nil:
-		return &port.StoreError{Op: op, Key: key, Class: port.Denied, Err: v.foreign}
+	case v.refused != nil:
+		return &port.StoreError{Op: op, Key: key, Class: port.Denied, Err: v.refused}
 	}
 	return nil
 }

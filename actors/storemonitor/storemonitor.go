@@ -3,6 +3,7 @@ package storemonitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,12 +16,11 @@ import (
 
 // Config is what a store monitor is given.
 type Config struct {
-	Store   port.ObjectStore // itself, not behind the gate
-	Prefix  string
-	Cluster pos.UID
-	Gate    *Gate
-	Metrics port.Metrics
-	Log     zerolog.Logger
+	// Claimant's store is the store itself, not behind the gate.
+	Claimant port.Claimant
+	Gate     *Gate
+	Metrics  port.Metrics
+	Log      zerolog.Logger
 
 	Interval time.Duration // between looks while all is well; 0: 5 minutes
 }
@@ -33,15 +33,30 @@ type monitor struct {
 	machine *probe.Machine
 	start   time.Time
 	timer   *actors.Timer
-	foreign error // of the last Claim
+	refused error // of the last Claim that found the prefix not to be ours
 	effects []probe.Effect
+}
+
+// Restore asks a store monitor to put the marker where it is gone or damaged, because an
+// operator says that the prefix is this cluster's. The answer is Restored, or what
+// port.Claimant.Restore failed with.
+type Restore struct{}
+
+// Restored answers Restore.
+type Restored struct {
+	Put bool // the marker was not there, or damaged
 }
 
 // Messages to itself.
 type (
-	tick    struct{}
-	claimed struct{ err error }
-	probed  struct{ err error }
+	tick     struct{}
+	claimed  struct{ err error }
+	probed   struct{ err error }
+	restored struct {
+		request *actors.Request
+		put     bool
+		err     error
+	}
 )
 
 // New returns a store monitor. Its process's status is a probe.Status.
@@ -63,16 +78,39 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 	switch msg := msg.(type) {
 	case claimed:
 		answer := answerOf(msg.err)
-		if answer.Verdict == probe.Foreign {
-			m.foreign = msg.err
+		switch answer.Verdict {
+		case probe.Foreign, probe.Unmarked, probe.Damaged:
+			m.refused = msg.err
+		case probe.Unsure, probe.Accessible, probe.NoBucket, probe.Denied:
 		}
 		m.step(c, probe.Claimed{Now: m.now(), Answer: answer})
 	case probed:
 		m.step(c, probe.Probed{Now: m.now(), Answer: answerOf(msg.err)})
 	case tick:
 		m.step(c, probe.Tick{Now: m.now()})
+	case *actors.Request:
+		m.asked(c, msg)
+	case restored:
+		if msg.err != nil {
+			msg.request.Fail(msg.err)
+		} else {
+			msg.request.Reply(Restored{Put: msg.put})
+		}
+		m.step(c, probe.Look{Now: m.now()})
 	}
 	return nil
+}
+
+// asked takes a question from outside.
+func (m *monitor) asked(c *actors.Context, r *actors.Request) {
+	if _, ok := r.Body.(Restore); !ok {
+		r.Fail(fmt.Errorf("a store monitor can't answer a %T", r.Body))
+		return
+	}
+	m.ask(c, "restore the marker", func(ctx context.Context) any {
+		put, err := m.cfg.Claimant.Restore(ctx)
+		return restored{r, put, err}
+	})
 }
 
 // Terminate has nothing to do: what the gate knows stays true.
@@ -87,13 +125,20 @@ func answerOf(err error) probe.Answer {
 		return probe.Answer{Verdict: probe.Accessible}
 	}
 	a := probe.Answer{Why: err.Error()}
-	foreign, isForeign := errors.AsType[*port.ForeignPrefixError](err)
-	switch class := port.ClassOf(err); {
-	case isForeign:
+	if foreign, ok := errors.AsType[*port.ForeignPrefixError](err); ok {
 		a.Verdict, a.Owner = probe.Foreign, foreign.Owner.String()
-	case class == port.NotFound:
+		return a
+	}
+	if unmarked, ok := errors.AsType[*port.UnmarkedError](err); ok {
+		if a.Verdict = probe.Unmarked; unmarked.Damaged != nil {
+			a.Verdict = probe.Damaged
+		}
+		return a
+	}
+	// What the metadata store refuses says nothing of the object store.
+	if said, ok := errors.AsType[*port.StoreError](err); ok && said.Class == port.NotFound {
 		a.Verdict = probe.NoBucket
-	case class == port.Denied:
+	} else if ok && said.Class == port.Denied {
 		a.Verdict = probe.Denied
 	}
 	return a
@@ -105,14 +150,14 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		switch e := e.(type) {
 		case probe.Claim:
 			m.ask(c, "claim the prefix", func(ctx context.Context) any {
-				return claimed{port.Claim(ctx, m.cfg.Store, m.cfg.Prefix, m.cfg.Cluster)}
+				return claimed{m.cfg.Claimant.Claim(ctx)}
 			})
 		case probe.Probe:
-			m.ask(c, "probe the store", func(ctx context.Context) any { return probed{m.cfg.Store.Probe(ctx)} })
+			m.ask(c, "probe the store", func(ctx context.Context) any { return probed{m.cfg.Claimant.Store.Probe(ctx)} })
 		case probe.Admit:
 			m.cfg.Gate.admit()
 		case probe.Refuse:
-			m.cfg.Gate.refuse(m.foreign)
+			m.cfg.Gate.refuse(m.refused)
 		case probe.Wake:
 			m.timer.Stop()
 			m.timer = c.After(e.At.Sub(m.now()), tick{})

@@ -17,6 +17,7 @@ import (
 	"millrace/actors/port"
 	"millrace/core/pos"
 	"millrace/core/probe"
+	"millrace/test/fake/fakemeta"
 	"millrace/test/fake/fakestore"
 )
 
@@ -26,6 +27,7 @@ type bench struct {
 	t       *testing.T
 	sys     *actors.System
 	store   *fakestore.Store
+	meta    *fakemeta.Meta
 	gate    *Gate
 	fault   atomic.Pointer[port.Class] // of every operation
 	asked   atomic.Int64               // operations
@@ -41,7 +43,7 @@ func (b *bench) Forget(...string)                           {}
 func inBubble(t *testing.T, f func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, sys: actors.NewSystem(7), store: fakestore.New(), gate: NewGate()}
+		b := &bench{t: t, sys: actors.NewSystem(7), store: fakestore.New(), meta: fakemeta.New(), gate: NewGate()}
 		b.store.Fault = func(op, _ string) error {
 			b.asked.Add(1)
 			if class := b.fault.Load(); class != nil {
@@ -56,11 +58,15 @@ func inBubble(t *testing.T, f func(b *bench)) {
 
 func (b *bench) fails(class port.Class) { b.fault.Store(&class) }
 
+func (b *bench) claimant(cluster pos.UID, meta *fakemeta.Meta) port.Claimant {
+	return port.Claimant{Store: b.store, Prefix: "p", Cluster: cluster, Settings: meta}
+}
+
 func (b *bench) start() {
 	b.t.Helper()
 	var err error
 	b.h, err = b.sys.Start(context.Background(), actors.Spec{Path: "store_monitor", New: func() actors.Process {
-		return New(Config{Store: b.store, Prefix: "p", Cluster: ours, Gate: b.gate, Metrics: b, Log: zerolog.New(&b.log)})
+		return New(Config{Claimant: b.claimant(ours, b.meta), Gate: b.gate, Metrics: b, Log: zerolog.New(&b.log)})
 	}})
 	if err != nil {
 		b.t.Fatal(err)
@@ -72,7 +78,7 @@ func (b *bench) start() {
 func (b *bench) shows(accessible string, gauge int64, class port.Class) {
 	b.t.Helper()
 	synctest.Wait()
-	if s := b.h.Status().(probe.Status); s.String() != accessible || b.visible.Load() != gauge {
+	if s := b.h.Status().(probe.Status); !strings.HasPrefix(s.String(), accessible) || b.visible.Load() != gauge {
 		b.t.Errorf("shown is %q with gauge %d, want %q, %d", s, b.visible.Load(), accessible, gauge)
 	}
 	b.passes(class)
@@ -165,7 +171,7 @@ func TestTransitions(t *testing.T) {
 		b.shows("yes", 1, passes)
 		b.fails(port.Denied)
 		pass(5 * time.Minute)
-		b.shows("no (access denied)", 0, passes)
+		b.shows("no (access denied): object store: probe: denied", 0, passes)
 		b.fails(port.Timeout)
 		pass(5 * time.Minute)
 		if s := b.h.Status().(probe.Status); s.State != probe.StateNo || b.visible.Load() != 0 || !strings.Contains(s.String(), "before that") {
@@ -188,7 +194,7 @@ func TestTransitions(t *testing.T) {
 func (b *bench) claimFor(cluster pos.UID) {
 	b.t.Helper()
 	b.store.Drop("p/cluster")
-	if err := port.Claim(b.t.Context(), b.store, "p", cluster); err != nil {
+	if err := b.claimant(cluster, fakemeta.New()).Claim(b.t.Context()); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -199,13 +205,95 @@ func TestAnotherOwner(t *testing.T) {
 		b.shows("yes", 1, passes)
 		b.claimFor(theirs)
 		pass(5 * time.Minute)
-		b.shows("no (owned by cluster 00000000000000bb)", 0, port.Denied)
+		b.shows("no (owned by cluster 00000000000000bb): object store: p/cluster names cluster", 0, port.Denied)
 		err := b.gate.pass(b.t.Context(), "put", "a")
 		if _, ok := errors.AsType[*port.ForeignPrefixError](err); !ok || !strings.Contains(err.Error(), "set another store.prefix") {
 			t.Errorf("refused with %v", err)
 		}
 		b.claimFor(ours)
 		pass(5 * time.Minute)
+		b.shows("yes", 1, passes)
+	})
+}
+
+// The bucket is emptied, or its marker damaged, while it is ours: nothing passes until the
+// marker is back, nobody puts it but the operator, and a start finds no way around that.
+func TestTheMarkerGoes(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		whole, _ := b.store.Object("p/cluster")
+		b.store.Drop("p/cluster")
+		pass(5 * time.Minute)
+		b.shows("no (the cluster's marker is missing): object store: the cluster's marker p/cluster is gone", 0, port.Denied)
+		b.h.Kill()
+		<-b.h.Done()
+		b.gate = NewGate()
+		b.start()
+		pass(time.Hour)
+		b.shows("no (the cluster's marker is missing)", 0, port.Denied)
+		if len(b.store.Keys()) != 0 {
+			t.Errorf("the store holds %v", b.store.Keys())
+		}
+		b.store.Replace("p/cluster", whole)
+		pass(5 * time.Second)
+		b.shows("yes", 1, passes)
+		b.store.Replace("p/cluster", whole[1:])
+		pass(5 * time.Minute)
+		b.shows("no (the cluster's marker is damaged)", 0, port.Denied)
+	})
+}
+
+// restore asks the monitor what an operator does.
+func (b *bench) restore() (bool, error) {
+	answer, err := b.h.Call(b.t.Context(), Restore{})
+	done, _ := answer.(Restored)
+	return done.Put, err
+}
+
+// What the operator says holds at once, for a marker that is gone or damaged; another
+// cluster's stays, and so does ours.
+func TestTheOperatorRestoresTheMarker(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		if put, err := b.restore(); put || err != nil {
+			t.Errorf("put %v, %v: the marker is there", put, err)
+		}
+		for _, spoil := range []func(){func() { b.store.Drop("p/cluster") }, func() { b.store.Replace("p/cluster", nil) }} {
+			spoil()
+			pass(5 * time.Minute)
+			b.passes(port.Denied)
+			if put, err := b.restore(); !put || err != nil {
+				t.Errorf("put %v, %v", put, err)
+			}
+			b.shows("yes", 1, passes)
+		}
+		b.claimFor(theirs)
+		_, err := b.restore()
+		if _, foreign := errors.AsType[*port.ForeignPrefixError](err); !foreign {
+			t.Errorf("another cluster's prefix: %v", err)
+		}
+		b.shows("no (owned by cluster 00000000000000bb)", 0, port.Denied) // it has looked, too
+		if _, err := b.h.Call(b.t.Context(), "what?"); err == nil {
+			t.Error("it answers anything")
+		}
+	})
+}
+
+// What the metadata store refuses is not said of the object store, and opens no gate.
+func TestAClaimThatCannotBeRemembered(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.meta.Fault = func(string, string) error { return port.Denied }
+		b.start()
+		synctest.Wait()
+		pass(time.Minute)
+		if s := b.h.Status().(probe.Status); s.State != probe.StateUnknown || s.Owned {
+			t.Errorf("shown is %+v", s)
+		}
+		b.passes(port.Unavailable)
+		b.meta.Fault = nil
+		pass(5 * time.Second)
 		b.shows("yes", 1, passes)
 	})
 }

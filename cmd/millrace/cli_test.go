@@ -38,6 +38,7 @@ func shop() admin.StreamStatus {
 		ID: "__shop_1772366400000000000", Name: "shop", Epoch: 4, State: "running",
 		First: 0, Next: 1234567, LocalFirst: 1200000, LocalBytes: 300 << 20,
 		RemoteState: admin.RemoteKnown, RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
+		Undeclared: []admin.Gap{{From: 1234000, To: 1234100}},
 		Local:   map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
 		Tiering: map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
 		Upload:  uploads(),
@@ -55,7 +56,7 @@ func empty() admin.StreamStatus {
 func (fakeNode) Status(context.Context) admin.NodeStatus {
 	return admin.NodeStatus{
 		Node: "n1", Version: "v1.2.3", Cluster: "00000000000000aa", Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "s3 bucket", Access: "no (access denied)",
+		DataDir: "/var/lib/millrace", DiskFree: 5 << 30, Store: "s3 bucket", Access: "no (access denied): object store: put p/a: denied: AccessDenied: no such key",
 		Credentials: &renew.Status{State: renew.StateExpiring, Source: "profile backup", AccessKeyID: "AKIA1", Expires: 1772366400000, Why: "the source refuses"},
 		Pools: []admin.Pool{
 			{Name: "upload", PoolStats: port.PoolStats{Max: 20, Open: 3, InUse: 2, Waiting: 1}},
@@ -183,7 +184,7 @@ func TestTranscript(t *testing.T) {
 		{"read", "shop", "--from", "2026-03-01T13:00:00+01:00"},
 		{"tree"}, {"tree", "node/x"}, {"tree", "restart", "node/tiering/governor"}, {"tree", "terminate", "node/admin"}, {"tree", "terminate"},
 		{"registry"}, {"registry", "shop"}, {"events"}, {"events", "--since", "1", "--json"},
-		{"tiering", "disable"}, {"tiering", "enable"}, {"tiering", "status"}, {"tiering", "enable", "x"},
+		{"tiering", "disable"}, {"tiering", "enable"}, {"tiering", "status"}, {"tiering", "claim"}, {"tiering", "enable", "x"},
 		{"stream", "retention", "shop"}, {"stream", "retention", "shop", "--max-bytes", "64GiB"},
 		{"stream", "retention", "shop", "--max-age", "36h", "--local-min-bytes", "default"}, {"stream", "retention", "shop", "--max-age", "soon"},
 		{"nonsense"}, {"status", "--nonsense"}, {"status", "--config", bad},

@@ -71,6 +71,10 @@ func (fakeNode) SetTiering(_ context.Context, enabled bool) (admin.Tiering, erro
 	return admin.Tiering{Enabled: enabled, By: "operator", State: map[bool]string{true: "enabled", false: "disabled by the operator"}[enabled]}, nil
 }
 
+func (fakeNode) ClaimStore(context.Context) (admin.StoreClaim, error) {
+	return admin.StoreClaim{Store: "s3://acme/millrace", Marker: "millrace/cluster", Cluster: "00000000000000aa", Restored: true}, nil
+}
+
 func (fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention) (admin.RetentionStatus, error) {
 	s := admin.RetentionStatus{Stream: stream, Own: map[string]string{}, Effective: segment.Retention{LocalMinBytes: 1 << 30}}
 	if c.MaxBytes != nil {

@@ -161,7 +161,7 @@ func (w *world) claim(prefix string, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return w.store.claim(prefix, cluster.ID, log)
+	return w.store.claim(port.Claimant{Prefix: prefix, Cluster: cluster.ID, Settings: w.meta}, log)
 }
 
 func (w *world) ports(cfg settings.Settings, log zerolog.Logger) node.Ports {

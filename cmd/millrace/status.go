@@ -103,15 +103,18 @@ func showStream(w io.Writer, s admin.StreamStatus) {
 		stored, missing = "not known: "+s.RemoteWhy, "not known"
 	case admin.RemoteKnown:
 	}
-	table(w, [][]string{
+	rows := [][]string{
 		{"stream", fmt.Sprintf("%s (%s)", s.Name, s.ID)},
 		{"state", state},
 		{"readable", readable},
 		{"on disk", fmt.Sprintf("%s, %s", span(s.LocalFirst, s.Next), size(s.LocalBytes))},
 		{"in store", stored},
 		{"gaps", strconv.Itoa(s.Gaps)},
-		{"not stored", missing},
-	})
+	}
+	for _, g := range s.Undeclared {
+		rows = append(rows, []string{"LOST", fmt.Sprintf("%s, %s: in no tier, a gap that is declared with the next upload", span(g.From, g.To), count(int(g.To-g.From), "record"))})
+	}
+	table(w, append(rows, []string{"not stored", missing}))
 	if s.Upload != nil {
 		showUpload(w, s)
 	}

@@ -11,7 +11,6 @@ import (
 	"millrace/actors/port"
 	"millrace/cmd/internal/dirstore"
 	"millrace/cmd/internal/s3store"
-	"millrace/core/pos"
 	"millrace/core/settings"
 )
 
@@ -60,22 +59,27 @@ func where(cfg settings.Store) string {
 	return at
 }
 
-// claim makes sure that no other cluster's objects lie under our prefix. Where an S3 store
-// does not tell within the deadline the node starts: nothing is put or deleted before
-// the store monitor knows.
-func (o *objectStore) claim(prefix string, cluster pos.UID, log zerolog.Logger) error {
-	if o.remote == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), stopDeadline)
-		defer cancel()
-		return port.Claim(ctx, o.general, prefix, cluster)
+// claim makes sure that no other cluster's objects lie under our prefix. Where the marker
+// is gone or damaged, or an S3 store does not tell within the deadline, the node starts:
+// nothing is put or deleted before the store monitor knows that the prefix is ours.
+func (o *objectStore) claim(c port.Claimant, log zerolog.Logger) error {
+	c.Store = o.general
+	ask, deadline := c.Claim, stopDeadline
+	if o.remote != nil {
+		ask, deadline = func(ctx context.Context) error { return o.claimS3(ctx, c) }, claimDeadline
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), claimDeadline)
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	err := o.claimS3(ctx, prefix, cluster)
-	if _, foreign := errors.AsType[*port.ForeignPrefixError](err); foreign {
+	err := ask(ctx)
+	_, foreign := errors.AsType[*port.ForeignPrefixError](err)
+	_, unmarked := errors.AsType[*port.UnmarkedError](err)
+	switch {
+	case err == nil:
+	case unmarked:
+		log.Warn().Err(err).Msg("the object store may not be the one that holds this cluster's objects; the node starts, and uploads and deletes nothing until its marker is back")
+	case foreign || o.remote == nil:
 		return err
-	}
-	if err != nil {
+	default:
 		log.Warn().Err(err).Msg("the object store can't be used yet; the node starts without it and goes on trying")
 	}
 	return nil
@@ -84,7 +88,7 @@ func (o *objectStore) claim(prefix string, cluster pos.UID, log zerolog.Logger) 
 // claimS3 claims with connections that it gives back: from here on they are owned by a
 // process of the tree, which does not run yet. The credentials stay in use until the process
 // that owns them has others, so that nothing has to wait for it at a start.
-func (o *objectStore) claimS3(ctx context.Context, prefix string, cluster pos.UID) error {
+func (o *objectStore) claimS3(ctx context.Context, c port.Claimant) error {
 	ring, pool := o.remote.Keyring, o.remote.GeneralPool
 	keys, err := ring.Fetch(ctx)
 	if err != nil {
@@ -93,5 +97,5 @@ func (o *objectStore) claimS3(ctx context.Context, prefix string, cluster pos.UI
 	ring.Use(keys)
 	pool.Open()
 	defer pool.Close()
-	return port.Claim(ctx, o.general, prefix, cluster)
+	return c.Claim(ctx)
 }

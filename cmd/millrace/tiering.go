@@ -25,6 +25,14 @@ func newTieringCommand(g *globals) *cobra.Command {
 		command("enable", "Start uploading again",
 			"Start the tiering tree, which finds the running streams and goes on where each one's manifest ends.",
 			http.MethodPost, "/tiering/enable"),
+		&cobra.Command{
+			Use: "claim", Short: "Say that the store's prefix is this cluster's, although its marker is gone or damaged",
+			Long: "Put the marker that names this cluster as the owner of store.prefix where it is missing or damaged, so that uploads and\n" +
+				"deletions go on. Say it only when the store that the node is on is the one that shall be used: after its objects were\n" +
+				"brought back without the marker, or when they are given up. A prefix of another cluster is refused.",
+			Args: operands(0),
+			RunE: func(*cobra.Command, []string) error { return ask(g, http.MethodPost, "/tiering/claim", nil, showClaim) },
+		},
 		command("status", "Show whether tiering is wanted, and whether it runs", "", http.MethodGet, "/tiering"),
 	)
 }
@@ -38,4 +46,12 @@ func showTiering(w io.Writer, t admin.Tiering) {
 	if t.Enabled && t.State != wish {
 		fmt.Fprintf(w, "it is %s\n", t.State)
 	}
+}
+
+func showClaim(w io.Writer, c admin.StoreClaim) {
+	done := "was there already and names"
+	if c.Restored {
+		done = "was put and names"
+	}
+	fmt.Fprintf(w, "the prefix is this cluster's: the marker %s of %s %s cluster %s\n", c.Marker, c.Store, done, c.Cluster)
 }

@@ -37,6 +37,7 @@ func TestNoAnswerReachesTheTerminalRaw(t *testing.T) {
 		"/registry/s":     `{"total":1,"names":[{"kind":"` + evil + `","id":"` + evil + `","label":"` + evil + `","path":"` + evil + `"}]}`,
 		"/events":         `{"events":[{"seq":1,"kind":"` + evil + `","path":"` + evil + `","label":"` + evil + `","reason":"` + evil + `"}]}`,
 		"/tiering":        `{"state":"` + evil + `","by":"` + evil + `"}`,
+		"/tiering/claim":  `{"store":"` + evil + `","marker":"` + evil + `","cluster":"` + evil + `"}`,
 		"/tree/restart":   `{"` + evil + `":"` + evil + `"}`,
 		"/streams/s/cut":  `{"stream":"` + evil + `"}`,
 		"/tree/terminate": "",

@@ -1,17 +1,19 @@
 // Package probe decides when the object store is looked at, what is said of it, and whether anything may be put into it.
 //
-// A round is two questions, one after the other: whose is the prefix (port.Claim), and
+// A round is two questions, one after the other: whose is the prefix (port.Claimant), and
 // does the store answer and take a write (port.ObjectStore.Probe). What is definite
-// (accessible, no such bucket, access denied, owned by another cluster) is the state.
+// (accessible, no such bucket, access denied, owned by another cluster, its marker gone or
+// damaged) is the state.
 // Anything else (a timeout, a server error, throttling) says nothing of the store and
 // leaves the state as it is: only that it is unknown now is shown.
 //
 //   - The first round is at once. The next one is Retry later while anything is unknown or
 //     the prefix is not known to be ours, Interval later otherwise.
 //   - Until the prefix is known to be ours nothing is put or deleted. Once it is, no failure
-//     takes that back; only another owner does.
+//     takes that back; only another owner does, and a marker that is gone or damaged: then
+//     this may be an empty store in the place of ours. It is ours again once the marker is.
 //   - A round that has not ended after Timeout counts as one that found out nothing. There
-//     is no other until it has ended.
+//     is no other until it has ended. One that is asked for meanwhile follows at once.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on
 //     local disk, within its bounds.
 package probe

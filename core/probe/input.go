@@ -12,12 +12,17 @@ const (
 	NoBucket                  // the bucket, or the folder, does not exist
 	Denied                    // access denied
 	Foreign                   // another cluster owns the prefix
+	Unmarked                  // the marker that names the owner is gone, and was there before
+	Damaged                   // the marker can't be read
 )
+
+// disowns reports whether a verdict takes the prefix away from us.
+func (v Verdict) disowns() bool { return v == Foreign || v == Unmarked || v == Damaged }
 
 // Answer is what the store said.
 type Answer struct {
 	Verdict Verdict
-	Why     string // the error; "" if there is none
+	Why     string // the error, in the store's own words and what to do; "" if there is none
 	Owner   string // the cluster that owns the prefix, of Foreign
 }
 
@@ -43,6 +48,8 @@ type (
 		Now    pos.Millis
 		Answer Answer
 	}
+	// Look asks for a round now: somebody has changed something.
+	Look struct{ Now pos.Millis }
 	// Tick says what time it is, at the latest when Wake asked for it.
 	Tick struct{ Now pos.Millis }
 )
@@ -50,6 +57,7 @@ type (
 func (Start) input()   {}
 func (Claimed) input() {}
 func (Probed) input()  {}
+func (Look) input()    {}
 func (Tick) input()    {}
 
 // Effect is what must be done.
@@ -65,8 +73,8 @@ type (
 	Probe struct{}
 	// Admit lets everything be put and deleted from now on: the prefix is ours.
 	Admit struct{}
-	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's. The
-	// shell has the error from the last Claim.
+	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
+	// its marker is gone or damaged. The shell has the error from the last Claim.
 	Refuse struct{}
 	// Wake asks for a Tick at a time. It replaces the Wake before it.
 	Wake struct{ At pos.Millis }

@@ -43,7 +43,7 @@ const (
 //	S1 at most one question is open; when none is, the time of the next round is set
 //	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
 //	S3 the state is never Accessible before the prefix is known to be ours
-//	S4 the state is Foreign only while the prefix is not ours
+//	S4 the state is Foreign, Unmarked or Damaged only while the prefix is not ours
 //	S5 the next round is at most Interval away, Retry while anything is unknown
 type Machine struct {
 	cfg     Config
@@ -53,6 +53,7 @@ type Machine struct {
 	asked   pos.Millis // the open question
 	late    bool       // it has not been answered in time
 	next    pos.Millis // round
+	again   bool       // a round is asked for while one is under way
 	claim   Answer     // of this round
 	owned   bool
 	status  Status
@@ -84,10 +85,10 @@ const (
 // Definite reports whether what is known is known as of the last answer.
 func (s Status) Definite() bool { return s.Verdict != Unsure && s.UnsureSince == 0 }
 
-// String says in words whether the store is accessible.
+// String says in words whether the store is accessible, and if not, why not.
 func (s Status) String() string {
 	if s.Definite() {
-		return s.verdict()
+		return s.said()
 	}
 	text := "unknown since " + max(s.UnsureSince, s.Since).Time().Format(time.RFC3339)
 	if s.UnsureWhy != "" {
@@ -110,8 +111,20 @@ func (s Status) verdict() string {
 		return "no (access denied)"
 	case Foreign:
 		return "no (owned by cluster " + s.Owner + ")"
+	case Unmarked:
+		return "no (the cluster's marker is missing)"
+	case Damaged:
+		return "no (the cluster's marker is damaged)"
 	}
 	return StateUnknown
+}
+
+// said is the verdict with the reason.
+func (s Status) said() string {
+	if s.Why == "" {
+		return s.verdict()
+	}
+	return s.verdict() + ": " + s.Why
 }
 
 // New returns a machine that knows nothing.
@@ -137,6 +150,9 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	case Probed:
 		m.clock(in.Now)
 		m.probed(in.Answer)
+	case Look:
+		m.clock(in.Now)
+		m.next, m.again = m.now, m.asking != nothing
 	case Tick:
 		m.clock(in.Now)
 		m.lateAnswer()
@@ -161,8 +177,8 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 	m.asking, m.late = nothing, false
 	m.status.Checked = m.now
 	switch a.Verdict {
-	case Foreign:
-		if m.owned || m.status.Owner != a.Owner {
+	case Foreign, Unmarked, Damaged:
+		if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 			out = append(out, Refuse{})
 		}
 		m.owned = false
@@ -173,7 +189,7 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 			out = append(out, Admit{})
 		}
 		m.owned, m.status.Owned = true, true
-		if m.status.Verdict == Foreign {
+		if m.status.Verdict.disowns() {
 			m.status = Status{State: StateUnknown, Since: m.now, Owned: true, Checked: m.now}
 		}
 	case Unsure, NoBucket, Denied:
@@ -214,6 +230,9 @@ func (m *Machine) conclude(a Answer) {
 		m.definite(a)
 	}
 	m.next = m.now.Add(m.wait())
+	if m.again {
+		m.again, m.next = false, m.now
+	}
 }
 
 // wait is how long after a round the next one is.
@@ -287,7 +306,7 @@ func (m *Machine) check() error {
 	if s.Verdict == Accessible && !m.owned {
 		return fmt.Errorf("S3: accessible, and the prefix is not known to be ours")
 	}
-	if (s.Verdict == Foreign) != (s.Owner != "") || s.Verdict == Foreign && m.owned {
+	if (s.Verdict == Foreign) != (s.Owner != "") || s.Verdict.disowns() && m.owned {
 		return fmt.Errorf("S4: verdict %d, owner %q, ours %v", s.Verdict, s.Owner, m.owned)
 	}
 	if m.asking == nothing && m.next > m.now.Add(m.wait()) {

@@ -23,6 +23,8 @@ var (
 	denied  = Answer{Verdict: Denied, Why: "403"}
 	missing = Answer{Verdict: NoBucket, Why: "404"}
 	foreign = Answer{Verdict: Foreign, Why: "another's", Owner: "00000000000000aa"}
+	gone    = Answer{Verdict: Unmarked, Why: "no marker"}
+	damaged = Answer{Verdict: Damaged, Why: "marker?"}
 )
 
 type rig struct {
@@ -66,7 +68,7 @@ func (r *rig) round(claim, answer Answer, after ...Effect) {
 		r.now = r.wake
 		r.play(Tick{Now: r.now}, Claim{})
 	}
-	if claim.Verdict == Foreign {
+	if claim.Verdict.disowns() {
 		r.play(Claimed{Now: r.now, Answer: claim}, after...)
 		return
 	}
@@ -96,9 +98,14 @@ func TestTheFirstRoundOpensTheGate(t *testing.T) {
 // Every definite answer, from every other one: what is shown, when the next round is, and
 // whether something may be put.
 func TestDefiniteAnswers(t *testing.T) {
-	words := map[Verdict]string{Accessible: "yes", NoBucket: "no (bucket does not exist)", Denied: "no (access denied)", Foreign: "no (owned by cluster 00000000000000aa)"}
-	for _, before := range []Answer{yes, missing, denied, foreign} {
-		for _, after := range []Answer{yes, missing, denied, foreign} {
+	words := map[Verdict]string{
+		Accessible: "yes", NoBucket: "no (bucket does not exist): 404", Denied: "no (access denied): 403",
+		Foreign: "no (owned by cluster 00000000000000aa): another's", Unmarked: "no (the cluster's marker is missing): no marker",
+		Damaged: "no (the cluster's marker is damaged): marker?",
+	}
+	all := []Answer{yes, missing, denied, foreign, gone, damaged}
+	for _, before := range all {
+		for _, after := range all {
 			r := newRig(t)
 			r.round(before, before, first(before)...)
 			wasOwned := r.m.Owned()
@@ -106,16 +113,16 @@ func TestDefiniteAnswers(t *testing.T) {
 			if after.Verdict == Accessible && !wasOwned {
 				effects = []Effect{Admit{}}
 			}
-			if after.Verdict == Foreign && before.Verdict != Foreign {
+			if after.Verdict.disowns() && before.Verdict != after.Verdict {
 				effects = []Effect{Refuse{}}
 			}
 			r.round(after, after, effects...)
 			next := 5 * minute
-			if after.Verdict != Accessible && after.Verdict != Foreign && !wasOwned {
-				next = 5 * second // it is not known yet whose the prefix is
+			if after.Verdict != Accessible && after.Verdict != Foreign && (!wasOwned || after.Verdict.disowns()) {
+				next = 5 * second // it is not known whose the prefix is
 			}
 			r.shows(words[after.Verdict], next)
-			if owned := after.Verdict == Accessible || wasOwned && after.Verdict != Foreign; r.m.Owned() != owned {
+			if owned := after.Verdict == Accessible || wasOwned && !after.Verdict.disowns(); r.m.Owned() != owned {
 				t.Errorf("%v then %v: owned %v", before, after, r.m.Owned())
 			}
 			state := StateNo
@@ -133,7 +140,7 @@ func first(a Answer) []Effect {
 	switch a.Verdict {
 	case Accessible:
 		return []Effect{Admit{}}
-	case Foreign:
+	case Foreign, Unmarked, Damaged:
 		return []Effect{Refuse{}}
 	case Unsure, NoBucket, Denied:
 	}
@@ -158,9 +165,9 @@ func TestUnsureLeavesTheState(t *testing.T) {
 	r.round(unsure, yes) // the store answers, its marker can't be read
 	r.shows("unknown since 1970-01-01T00:06:05Z (timed out); yes before that", 5*second)
 	r.round(yes, denied)
-	r.shows("no (access denied)", 5*minute)
+	r.shows("no (access denied): 403", 5*minute)
 	r.round(unsure, denied)
-	r.shows("no (access denied)", 5*minute)
+	r.shows("no (access denied): 403", 5*minute)
 	if want := 4; len(r.notes) != want {
 		t.Errorf("noted %q, want %d transitions", r.notes, want)
 	}
@@ -170,9 +177,9 @@ func TestUnsureLeavesTheState(t *testing.T) {
 func TestAClaimThatIsRefusedCounts(t *testing.T) {
 	r := newRig(t)
 	r.round(denied, yes)
-	r.shows("no (access denied)", 5*second)
+	r.shows("no (access denied): 403", 5*second)
 	r.round(missing, missing)
-	r.shows("no (bucket does not exist)", 5*second)
+	r.shows("no (bucket does not exist): 404", 5*second)
 }
 
 // The prefix becomes another cluster's after it was ours, and ours again.
@@ -180,7 +187,7 @@ func TestAnotherOwnerComesAndGoes(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
 	r.round(foreign, yes, Refuse{})
-	r.shows("no (owned by cluster 00000000000000aa)", 5*minute)
+	r.shows("no (owned by cluster 00000000000000aa): another's", 5*minute)
 	r.round(foreign, yes)
 	r.round(unsure, yes)
 	r.shows("unknown since 1970-01-01T00:16:00Z (timed out); no (owned by cluster 00000000000000aa) before that", 5*second)
@@ -225,6 +232,42 @@ func TestAQuestionThatHangs(t *testing.T) {
 	}
 	r.play(Tick{Now: r.now + 10*minute}) // no second one beside it
 	r.now += 10 * minute
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+}
+
+// The marker goes while the prefix is ours, is damaged, and comes back: the gate closes, and
+// each change is told; it is looked at every few seconds until it is back.
+func TestTheMarkerGoesAndComes(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.round(gone, yes, Refuse{})
+	r.shows("no (the cluster's marker is missing): no marker", 5*second)
+	r.round(gone, yes)
+	r.round(unsure, unsure)
+	r.shows("unknown since 1970-01-01T00:06:10Z (timed out); no (the cluster's marker is missing) before that", 5*second)
+	if r.m.Owned() {
+		t.Fatal("owned")
+	}
+	r.round(gone, yes)
+	r.round(damaged, yes, Refuse{})
+	r.shows("no (the cluster's marker is damaged): marker?", 5*second)
+	r.round(yes, yes, Admit{})
+	r.shows("yes", 5*minute)
+	if want := 6 + 1; len(r.notes) != want { // the marker is ours before the store is known to take a write
+		t.Errorf("noted %d: %q", len(r.notes), r.notes)
+	}
+}
+
+// A look that is asked for begins at once, or right after the round that is under way.
+func TestALookIsAskedFor(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.play(Look{Now: r.now}, Claim{})
+	r.play(Look{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes}, Claim{})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
@@ -301,18 +344,23 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 			case 2:
 				now = max(1, now-pos.Millis(rapid.Int64Range(0, int64(minute)).Draw(t, "back")))
 			}
-			answer := rapid.SampledFrom([]Answer{yes, unsure, denied, missing, foreign}).Draw(t, "answer")
+			answer := rapid.SampledFrom([]Answer{yes, unsure, denied, missing, foreign, gone, damaged}).Draw(t, "answer")
 			_, isClaim := open.(Claim)
 			switch {
+			case rapid.IntRange(0, 5).Draw(t, "look") == 0:
+				step(Look{Now: now})
+				if open == nil {
+					t.Fatal("a look that was asked for does not begin")
+				}
 			case open == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
 				step(Tick{Now: now})
 			case isClaim:
 				open = nil
-				ours = answer.Verdict == Accessible || ours && answer.Verdict != Foreign
+				ours = answer.Verdict == Accessible || ours && !answer.Verdict.disowns()
 				step(Claimed{Now: now, Answer: answer})
 			default:
 				open = nil
-				if answer.Verdict == Foreign {
+				if answer.Verdict.disowns() {
 					answer = denied
 				}
 				step(Probed{Now: now, Answer: answer})

@@ -344,6 +344,24 @@ func TestDeletionFoundWhileReadingThePointer(t *testing.T) {
 	one[Stop](r)
 }
 
+// Item 12, where the truth is being learned: what had a pointer and has none any more was
+// deleted. It is never taken for a new stream, whose empty manifest would be stored.
+func TestItem12ADeletedStreamIsNoNewOne(t *testing.T) {
+	r := newRig(t, testConfig)
+	r.do(Start{r.stamp()})
+	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
+	r.do(RootRead{Stamp: r.stamp(), Result: Result{FaultMissing, "404"}})
+	r.after(maxLastingPause)
+	one[ReadPointer](r)
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no pointer"}})
+	one[Forget](r)
+	one[Stop](r)
+	none[Inspect](r)
+	if c := r.m.counts; c.ResolvedEmpty != 0 || r.m.Status().Stream.Why != "the stream was deleted" {
+		t.Fatalf("counted %+v, %+v", c, r.m.Status().Stream)
+	}
+}
+
 func TestStreamDeletedStopsAtAnyMoment(t *testing.T) {
 	r, _ := running(t, testConfig, 140)
 	r.do(StreamDeleted{r.stamp()})

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"fmt"
+	"slices"
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
@@ -43,6 +44,25 @@ type Status struct {
 	Remote   RemoteStatus   `json:"remote_tier"`
 	Pipeline PipelineStatus `json:"upload_pipeline"`
 	Fragment FragmentStatus `json:"current_fragment"`
+
+	kept []manifest.Gap // what lies in the store behind the seam, in order: uploaded, not persisted
+}
+
+// Undeclared returns what is lost and not declared yet: what lies behind the seam and below
+// the floor of the local log, and neither was uploaded nor is being, at the first try. Each
+// becomes a declared gap with the next fragment that is persisted.
+func (s Status) Undeclared(floor pos.Offset) (gaps []manifest.Gap) {
+	if !s.Remote.Known {
+		return nil
+	}
+	from := max(s.Remote.PersistedNext, 0)
+	for _, k := range append(slices.Clone(s.kept), manifest.Gap{From: floor, To: floor}) {
+		if to := min(k.From, floor); from < to {
+			gaps = append(gaps, manifest.Gap{From: from, To: to})
+		}
+		from = max(from, k.To)
+	}
+	return gaps
 }
 
 // StreamStatus says how the replica reader is.
@@ -110,6 +130,7 @@ func (m *Machine) Status() Status {
 		Stream:   StreamStatus{ID: m.cfg.Stream, Epoch: m.cfg.Epoch, State: phaseNames[m.phase], Why: m.why, Until: m.until},
 		Remote:   RemoteStatus{First: pos.NoOffset, Next: pos.NoOffset, PersistedNext: pos.NoOffset},
 		Pipeline: m.pipelineStatus(),
+		kept:     m.kept(),
 		Fragment: FragmentStatus{
 			First: m.assembly.First(), Next: m.assembly.Next(), Target: m.assembly.Target(),
 			Bytes: m.assembly.Bytes(), Payload: m.assembly.Payload(), Chunks: m.assembly.Chunks(),
@@ -129,6 +150,26 @@ func (m *Machine) Status() Status {
 		}
 	}
 	return s
+}
+
+// kept is what can still be persisted although the local log may be trimmed above it.
+func (m *Machine) kept() (all []manifest.Gap) {
+	if m.now == nil {
+		return nil
+	}
+	first := len(m.now.Entries)
+	for first > 0 && m.now.Entries[first-1].Next > m.stored.Next {
+		first--
+	}
+	for _, e := range m.now.Entries[first:] {
+		all = append(all, manifest.Gap{From: e.First, To: e.Next})
+	}
+	for _, f := range m.flights {
+		if f.stage == stageUploaded || f.stage == stageUploading && f.fails == 0 {
+			all = append(all, manifest.Gap{From: f.frag.First, To: f.frag.Next})
+		}
+	}
+	return all
 }
 
 func (m *Machine) pipelineStatus() PipelineStatus {

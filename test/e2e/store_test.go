@@ -175,10 +175,17 @@ func TestAGap(t *testing.T) {
 	eventually(t, 10*time.Second, "that local disk was trimmed past the seam is counted", func() (bool, string) {
 		return n.metric("millrace_local_floor_passed_seam_total") > 0, "it is not"
 	})
+	eventually(t, 10*time.Second, "what is lost is shown before it is declared", func() (bool, string) {
+		shown := n.millrace("status", "shop")
+		return strings.Contains(shown.out, "LOST") && n.metric("millrace_undeclared_gap_records") > 0, shown.out
+	})
 	revive()
 	d.caughtUp(n, 10*time.Second)
 	s = n.until(45*time.Second, "shop", "everything is in the store", stored)
 
+	if lost := n.metric("millrace_undeclared_gap_records"); lost != 0 || strings.Contains(n.millrace("status", "shop").out, "LOST") {
+		t.Errorf("%v records are lost and not declared, after the gap was", lost)
+	}
 	a := n.millrace("read", "shop", "--from", "first")
 	a.want(t, 0)
 	records := parse(t, a.out)

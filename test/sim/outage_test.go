@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,12 +19,26 @@ import (
 	"millrace/core/settings"
 )
 
+// lostRecords keep the gauge of records that are lost and not declared yet.
+type lostRecords struct {
+	noMetrics
+	shown atomic.Int64
+}
+
+func (m *lostRecords) Gauge(name string, value float64, _ ...string) {
+	if name == "undeclared_gap_records" {
+		m.shown.Store(int64(value))
+	}
+}
+
 // TestItem48AnOutageLongerThanTheLocalWindow: publishing never notices it, what is lost is
 // exactly what local retention took beyond the seam, and a reader is moved over that.
 func TestItem48AnOutageLongerThanTheLocalWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
-		_, n := calmWorld(t, func(w *world, s *settings.Settings, _ *node.Ports) {
+		metrics := &lostRecords{}
+		_, n := calmWorld(t, func(w *world, s *settings.Settings, p *node.Ports) {
+			p.Metrics = metrics
 			s.Log.SegmentMaxBytes, s.Local.MinBytes, s.Local.MaxBytes = 8<<10, 8<<10, 40_000
 			s.Tiering.FragmentBytes, s.Tiering.FragmentMaxAge = 16<<10, time.Minute
 			w.store.Fault = func(string, string) error {
@@ -68,12 +83,20 @@ func TestItem48AnOutageLongerThanTheLocalWindow(t *testing.T) {
 		if during.SeamNext != before.SeamNext || during.LocalFirst <= during.SeamNext || during.LocalBytes > 60_000 {
 			t.Errorf("during the outage: %+v", during)
 		}
+		time.Sleep(10 * time.Second) // until nothing is on its way for the first time
+		during = shown()
+		if want := []admin.Gap{{From: before.SeamNext, To: during.LocalFirst}}; before.Undeclared != nil || !slices.Equal(during.Undeclared, want) {
+			t.Errorf("lost is shown as %v, before the outage as %v, want %v", during.Undeclared, before.Undeclared, want)
+		}
+		if lost := pos.Offset(metrics.shown.Load()); lost < 1 || lost > during.LocalFirst-before.SeamNext {
+			t.Errorf("%d records are counted as lost, want about %d", lost, during.LocalFirst-before.SeamNext)
+		}
 		floor := during.LocalFirst
 		down.Store(false)
 		time.Sleep(10 * time.Minute)
 		after := shown()
 		gaps := n.Gaps(pos.StreamID(st.ID))
-		if after.SeamNext != after.Next || after.RemoteFirst != 0 || len(gaps) != 1 || gaps[0] != (admin.Gap{From: before.SeamNext, To: floor}) {
+		if metrics.shown.Load() != 0 || after.Undeclared != nil || after.SeamNext != after.Next || after.RemoteFirst != 0 || len(gaps) != 1 || gaps[0] != (admin.Gap{From: before.SeamNext, To: floor}) {
 			t.Errorf("afterwards %+v with gaps %v, want one from %s to %s", after, gaps, before.SeamNext, floor)
 		}
 		readOver(t, n, before.SeamNext, floor, after.Next)

@@ -81,12 +81,17 @@ func TestRangeIsDrawnToScale(t *testing.T) {
 	if want := "In the store: offsets 0 to 899, 900 KiB. On disk: offsets 800 to 999, 200 KiB. Lost: 200 records in gaps."; r.Words != want {
 		t.Errorf("in words %q", r.Words)
 	}
-	s.SeamNext, s.LocalFirst = 700, 999
+	s.SeamNext, s.LocalFirst, s.Undeclared = 700, 999, []admin.Gap{{From: 700, To: 999}}
 	r = drawRange(s, nil)
 	if !slices.Equal(r.Gaps, []Part{{700, 299}}) || r.Disk[0] != (Part{scale - sliver, sliver}) || r.NotStored != 1 {
 		t.Errorf("what is lost and not declared yet is drawn as %+v", r)
 	}
-	s.RemoteFirst, s.SeamNext, s.First, s.LocalFirst = -1, -1, 0, 0
+	s.RemoteFirst, s.SeamNext, s.First, s.LocalFirst = -1, -1, 999, 999
+	s.Undeclared[0].From = 0
+	if r = drawRange(s, nil); r.Gaps != nil || r.Disk[0] != (Part{0, scale}) {
+		t.Errorf("what is lost before all that can be read is drawn as %+v", r)
+	}
+	s.RemoteFirst, s.SeamNext, s.First, s.LocalFirst, s.Undeclared = -1, -1, 0, 0, nil
 	if r = drawRange(s, nil); r.Seam != nil || r.Store != nil || r.Disk[0] != (Part{0, scale}) || r.NotStored != 1000 {
 		t.Errorf("what is on disk alone is drawn as %+v", r)
 	}
@@ -107,7 +112,7 @@ func TestLostRecordsAreNotWell(t *testing.T) {
 		t.Errorf("without a gap %+v", v.Streams)
 	}
 	n.streams[1].Gaps = 1
-	n.streams[2].SeamNext, n.streams[2].LocalFirst = 700, 800
+	n.streams[2].SeamNext, n.streams[2].LocalFirst, n.streams[2].Undeclared = 700, 800, []admin.Gap{{From: 700, To: 800}}
 	if v, page := look(t, n, Query{}); v.Streams.Gapped != 2 || strings.Contains(page, "all well") || !strings.Contains(page, "2 with lost records") {
 		t.Errorf("with gaps %+v", v.Streams)
 	}

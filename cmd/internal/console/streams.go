@@ -32,7 +32,7 @@ func streams(n admin.Node, node admin.NodeStatus, all []admin.StreamStatus, q Qu
 	out := Streams{Total: len(all)}
 	var matched []admin.StreamStatus
 	for _, s := range all {
-		if _, hole := undeclared(s); hole || s.Gaps > 0 {
+		if len(s.Undeclared) > 0 || s.Gaps > 0 {
 			out.Gapped++
 		}
 		if s.Trouble != "" {
@@ -57,13 +57,6 @@ func streams(n admin.Node, node admin.NodeStatus, all []admin.StreamStatus, q Qu
 	}
 	out.Pager = pager(first, len(page), out.Matched, streamRows)
 	return out
-}
-
-// undeclared is what a stream has lost already and declares with its next fragment.
-func undeclared(s admin.StreamStatus) (admin.Gap, bool) {
-	stored := s.RemoteFirst.Valid() && s.SeamNext > s.RemoteFirst
-	hole := admin.Gap{From: s.SeamNext, To: s.LocalFirst}
-	return hole, stored && hole.From < hole.To
 }
 
 func calm(s admin.StreamStatus) int {
@@ -123,8 +116,11 @@ func drawRange(s admin.StreamStatus, gaps []admin.Gap) Range {
 		return r
 	}
 	stored := s.RemoteFirst.Valid() && s.SeamNext > s.RemoteFirst
-	if hole, lost := undeclared(s); lost {
-		gaps = append(slices.Clone(gaps), hole)
+	gaps = slices.Clone(gaps)
+	for _, g := range s.Undeclared {
+		if g.From >= r.First { // else nothing before it can be read
+			gaps = append(gaps, g)
+		}
 	}
 	var words []string
 	if stored {

@@ -9,7 +9,7 @@
 //	POST /tree/terminate /tree/restart  {"path":"node/tiering/governor"}
 //	GET  /registry?kind=K&offset=N&limit=N, /registry/{stream}
 //	GET  /events?since=SEQ&follow=1     with follow NDJSON, one event a line
-//	GET  /tiering, POST /tiering/enable /tiering/disable
+//	GET  /tiering, POST /tiering/enable /tiering/disable /tiering/claim
 //	POST /streams                       {"name":"x","arguments":{"k":"v"}}
 //	GET  /streams/{name}
 //	GET, PUT /streams/{name}/retention  {"max_bytes":1073741824,"max_age":"7d","local_max_bytes":null}

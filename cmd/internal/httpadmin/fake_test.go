@@ -36,6 +36,7 @@ type fakeNode struct {
 	onCreate error
 	told     []string
 	wish     admin.Tiering
+	claimErr error
 	happened uint64
 	more     chan struct{}
 }
@@ -108,6 +109,11 @@ func (n *fakeNode) Tiering() admin.Tiering { return n.wish }
 func (n *fakeNode) SetTiering(_ context.Context, enabled bool) (admin.Tiering, error) {
 	n.wish = admin.Tiering{Enabled: enabled, By: "operator"}
 	return n.wish, nil
+}
+
+func (n *fakeNode) ClaimStore(context.Context) (admin.StoreClaim, error) {
+	n.told = append(n.told, "claim")
+	return admin.StoreClaim{Store: "s3://b/p", Marker: "p/cluster", Cluster: "00000000000000aa", Restored: true}, n.claimErr
 }
 
 func (n *fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention) (admin.RetentionStatus, error) {

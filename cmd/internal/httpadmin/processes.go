@@ -161,3 +161,14 @@ func (s *surface) setTiering(enabled bool) http.HandlerFunc {
 		answer(w, http.StatusOK, t)
 	}
 }
+
+func (s *surface) claim(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	c, err := s.cfg.Node.ClaimStore(ctx)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, c)
+}

@@ -59,6 +59,7 @@ func (s *surface) routes() []route {
 		{"GET /tiering", false, s.tiering},
 		{"POST /tiering/enable", false, s.setTiering(true)},
 		{"POST /tiering/disable", false, s.setTiering(false)},
+		{"POST /tiering/claim", false, s.claim},
 	}
 }
 

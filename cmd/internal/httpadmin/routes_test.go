@@ -12,6 +12,30 @@ import (
 	"millrace/actors/admin"
 )
 
+// What a claim is refused with keeps its class, its words and its hint.
+func TestAClaimThatIsRefused(t *testing.T) {
+	for class, status := range map[admin.Class]int{admin.NotFound: 404, admin.Exists: 409, admin.Forbidden: 403, admin.Unavailable: 503} {
+		srv := serve(t, &fakeNode{claimErr: &admin.Error{Class: class, What: "it was not claimed", Hint: "do this"}})
+		req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL+"/tiering/claim", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+testToken)
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status || string(body) != `{"error":"it was not claimed","hint":"do this"}`+"\n" {
+			t.Errorf("%s: status %d, %s", class, resp.StatusCode, body)
+		}
+	}
+}
+
 func TestTheTokenGuardsEverythingButThree(t *testing.T) {
 	srv := serve(t, &fakeNode{})
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/status", "/tree", "/registry", "/registry/x", "/events", "/events?follow=1", "/tiering", "/streams", "/streams/x", "/streams/x/records", "/streams/x/retention", "/streams/x/durable", "/nothing"} {
@@ -128,6 +152,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/tiering/disable", "", 200, `{"enabled":false,"by":"operator"`},
 		{"POST", "/tiering/enable", "", 200, `{"enabled":true,"by":"operator"`},
 		{"GET", "/tiering", "", 200, `"enabled":true`},
+		{"POST", "/tiering/claim", "", 200, `{"store":"s3://b/p","marker":"p/cluster","cluster":"00000000000000aa","restored":true}`},
 		{"PUT", "/streams/shop/retention", `{"max_bytes":7,"max_age":"36h","local_max_bytes":null}`, 200, `"stream":"shop"`},
 		{"GET", "/streams/shop/retention", "", 200, `"stream":"shop"`},
 		{"PUT", "/streams/shop/retention", `{"max_bytes":-7}`, 400, `want a number of bytes from 0, or null`},
@@ -167,7 +192,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	want := []string{
-		"terminate node/tiering/governor", "restart node/tiering/governor", "restart node/tiering/reaper",
+		"terminate node/tiering/governor", "restart node/tiering/governor", "restart node/tiering/reaper", "claim",
 		`{"MaxBytes":7,"MaxAge":129600000000000,"LocalMaxBytes":-1,"LocalMinBytes":null}`,
 		`{"MaxBytes":null,"MaxAge":null,"LocalMaxBytes":null,"LocalMinBytes":null}`,
 	}

@@ -1,10 +1,13 @@
 package promhook
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const alertsFile = root + "/docs/alerts.yml"
@@ -107,6 +110,27 @@ func problems(expr string, names map[string]Metric) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// Credentials that are gone (0) alert like those that expire; those that never do (+Inf), and
+// a node that wants none (NaN), do not: the rule is one comparison, without another bound.
+func TestCredentialsThatAreGoneAlert(t *testing.T) {
+	text, err := os.ReadFile(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule, _ := strings.Cut(string(text), "alert: MillraceCredentialsExpire\n")
+	var limit float64
+	expr, rest, _ := strings.Cut(strings.TrimSpace(rule), "\n")
+	if _, err := fmt.Sscanf(expr, "expr: millrace_credentials_expiry_timestamp_seconds - time() < %g", &limit); err != nil || !strings.HasPrefix(strings.TrimSpace(rest), "for: 1m\n") {
+		t.Fatalf("the rule is %q, then %.20q: %v", expr, strings.TrimSpace(rest), err)
+	}
+	now := float64(time.Now().Unix())
+	for expires, want := range map[float64]bool{0: true, now + 100: true, now + 3600: false, math.Inf(1): false, math.NaN(): false} {
+		if fires := expires-now < limit; fires != want {
+			t.Errorf("it fires for %v: %v", expires, fires)
+		}
+	}
 }
 
 func TestProblemsOfAlertsAreSeen(t *testing.T) {

@@ -115,6 +115,7 @@ func uploadMetrics() []Metric {
 		{Name: "log_behind_seam_total", Type: Counter, Labels: perStream, Help: "Times the local log was found to end before the seam; uploading waits until it has grown over it."},
 		{Name: "gaps_total", Type: Counter, Labels: perStream, Help: "Gaps: records trimmed from local disk before they were uploaded. Alert on any."},
 		{Name: "gap_records_total", Type: Counter, Labels: perStream, Help: "Records lost in gaps."},
+		{Name: "undeclared_gap_records", Type: Gauge, Labels: perStream, Help: "Records that local disk was trimmed of before they were uploaded, and that no stored list tells of yet: uploads do not get on. They become a gap with the next object. Alert above 0."},
 		{Name: "divergences_total", Type: Counter, Labels: perStream, Help: "Times the local log and the store held different records at one offset, and the store was cut back."},
 	}
 }
@@ -132,8 +133,8 @@ func storeMetrics() []Metric {
 		{Name: "reader_moves_total", Type: Counter, Labels: perWhy, Values: whys, Help: "Times a reader was moved past records that are gone."},
 		{Name: "reader_moved_records_total", Type: Counter, Labels: perWhy, Values: whys, Help: "Records that readers were moved past."},
 
-		{Name: "store_accessible", Type: Gauge, Help: "0 while the object store is known not to be usable: no such bucket, access denied, or the prefix is another cluster's. A failure that does not tell changes nothing. Alert on 0."},
-		{Name: "credentials_expiry_timestamp_seconds", Type: Gauge, Help: "When the credentials for the object store expire, in seconds since 1970; 0: there are none, +Inf: never. Alert when less than 2 minutes are left."},
+		{Name: "store_accessible", Type: Gauge, Help: "0 while the object store is known not to be usable: no such bucket, access denied, the prefix is another cluster's, or its marker is gone or damaged. A failure that does not tell changes nothing. Alert on 0."},
+		{Name: "credentials_expiry_timestamp_seconds", Type: Gauge, Help: "When the credentials for the object store expire, in seconds since 1970; 0: there are none, +Inf: never, NaN: nobody asks for any, since tiering is disabled or its process does not run. Alert when less than 2 minutes are left."},
 		{Name: "credentials_refreshes_total", Type: Counter, Help: "Credentials for the object store fetched and put in use."},
 		{Name: "credentials_refresh_failures_total", Type: Counter, Help: "Times none could be fetched, and they are asked for again."},
 		{Name: "pool_connections", Type: Gauge, Labels: []string{"pool", "state"}, Help: "Connections to the object store: state=\"max\" as many as there may be, \"open\", \"in_use\" of these; and \"waiting\", operations that wait for one. Reads have the pool general, whole objects on their way up the pool upload."},
