@@ -62,7 +62,8 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	ring := newKeyring(cfg)
-	return &Store{uploads: newClient(cfg, ring, newPool(cfg.UploadConnections, roots)), general: newClient(cfg, ring, newPool(cfg.GeneralConnections, roots)), ring: ring}, nil
+	uploads, general := newPool(cfg.UploadConnections, uploadBuffer, roots), newPool(cfg.GeneralConnections, sendBuffer, roots)
+	return &Store{uploads: newClient(cfg, ring, uploads), general: newClient(cfg, ring, general), ring: ring}, nil
 }
 
 // trusted are the certificate authorities of AWS_CA_BUNDLE, which every program that talks
