@@ -15,7 +15,7 @@ STEPS := bin/steps.json
 STEP   = bin/tally -log $(STEPS)
 QUIET  = $(MAKE) --no-print-directory JSON=-json
 
-.PHONY: build demo test lint unit race sim otp e2e console bench steps
+.PHONY: build demo test lint unit race sim otp e2e console bench soak steps
 
 build:
 	go build -o bin/millrace ./cmd/millrace
@@ -62,12 +62,25 @@ console:
 	@scripts/need-postgres
 	@$(GOTEST) ./test/console/...
 
-# The figures of supervision are medians of so many rounds, with suture and Erlang in each.
+# The figures of supervision are medians of so many rounds, with suture and Erlang in each;
+# those of uploading of UPLOADS rounds, with a loop of the SDK's PUTs in each. OUTAGE is how
+# long the store is down while 1,000 streams wait for it. See docs/benchmarks.md.
 ROUNDS ?= 7
+UPLOADS ?= 3
+OUTAGE ?= 5m
 bench:
 	@scripts/need-erlang
+	@scripts/need-versitygw >/dev/null
 	go test -run '^$$' -bench . -benchmem ./core/... ./actors/...
 	go test -run '^$$' -bench . -benchtime $(ROUNDS)x ./supervision
+	nice go test -run '^$$' -bench Upload -benchtime $(UPLOADS)x -timeout 30m -v ./cmd/millrace
+	nice go test -run '^$$' -bench Streams -benchtime 1x -timeout 60m -v ./cmd/millrace -outage $(OUTAGE)
+
+# Whether memory and handles stay flat while 1,000 streams are uploaded, for so long.
+soak: FOR = 30m
+soak:
+	@scripts/need-versitygw >/dev/null
+	nice go test -run '^$$' -bench Soak -benchtime 1x -timeout 0 -v ./cmd/millrace -soak $(FOR)
 
 # Every step runs, also after one that failed; the last line says what became of all.
 test:

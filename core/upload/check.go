@@ -88,12 +88,21 @@ func (m *Machine) checkAnchor() error {
 }
 
 func (m *Machine) checkBounds() error {
-	l, last := m.load(), int64(0)
-	if n := len(m.flights); n > 0 {
-		last = m.flights[n-1].frag.Size
+	l, prepared := m.applied, 0
+	for _, f := range m.flights {
+		fits := l.count < m.cfg.MaxAhead && l.bytes < m.cfg.MaxAheadBytes
+		if !fits && f.stage > stageReady {
+			return fmt.Errorf("U4: fragment [%s, %s) is at stage %d with %d fragments and %d bytes before it that the pointer does not name",
+				f.frag.First, f.frag.Next, f.stage, l.count, l.bytes)
+		}
+		if !fits {
+			prepared++
+		}
+		l.count++
+		l.bytes += f.frag.Size
 	}
-	if l.count > m.cfg.MaxAhead || len(m.flights) > 0 && l.count > 1 && l.bytes-last >= m.cfg.MaxAheadBytes {
-		return fmt.Errorf("U4: %d fragments with %d bytes are ahead of the pointer", l.count, l.bytes)
+	if prepared > m.cfg.MaxPrepared {
+		return fmt.Errorf("U4: %d fragments are prepared", prepared)
 	}
 	return nil
 }

@@ -55,9 +55,9 @@ func TestACutOnRequestIsRefused(t *testing.T) {
 		}, CutEmpty, 100},
 		{"when too much is ahead of the pointer", func(t *testing.T) *rig {
 			r := opened(t, testConfig, stored(), log(0, 400))
-			r.chunks(100, 280)
+			r.chunks(100, 360)
 			return r
-		}, CutNoRoom, 260},
+		}, CutNoRoom, 340},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			r := c.rig(t)

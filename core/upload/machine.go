@@ -17,7 +17,8 @@ import (
 //	U2 the live manifest is the persisted one with the pending edits applied, and both
 //	   are well-formed
 //	U3 before the anchor is written nothing is submitted, uploaded or put
-//	U4 the fragments that were cut and are not persisted stay within the bounds of Config
+//	U4 the fragments that are uploaded, or on their way, and are not persisted stay within
+//	   the bounds of Config, and so do those that are prepared to follow them
 //	U5 what is assembled, and what was read ahead, continues the last cut fragment or
 //	   lies above it
 //	U6 no two fragments share an id or a ref, and a fragment has a ref only from its

@@ -59,13 +59,14 @@ func (m *Machine) transfer() {
 		m.anchors = anchorWriting
 		m.emit(PutAnchor{Gen: m.gen})
 	}
-	for _, f := range m.flights {
+	within, _ := m.within()
+	for i, f := range m.flights {
 		switch {
 		case m.at.Now < f.at:
 		case f.stage == stageCut:
 			f.stage = stageSumming
 			m.emit(Sum{Gen: m.gen, ID: f.id, Fragment: f.frag})
-		case f.stage == stageReady && m.anchors == anchorDone:
+		case f.stage == stageReady && m.anchors == anchorDone && i < within:
 			m.lastRef++
 			f.stage, f.ref = stageSubmitted, m.lastRef
 			if f.fails > 0 {

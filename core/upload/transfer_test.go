@@ -60,24 +60,25 @@ func TestASlowStreamReachesTheStoreByAge(t *testing.T) {
 	}
 }
 
-// Item 51: one chunk far above the target is one fragment of its size.
+// Item 51: one chunk far above the target is one fragment of its size. It alone is more
+// than may be ahead of the pointer: what follows it is prepared, and waits.
 func TestItem51OneHugeChunk(t *testing.T) {
-	r := opened(t, testConfig, stored(), log(0, 110))
+	r := opened(t, testConfig, stored(), log(0, 130))
 	huge := chunkAt(100, 3)
 	huge.Size = 2 << 30
-	r.do(ChunksRead{Stamp: r.stamp(), Chunks: []segment.ChunkRef{huge}, End: true})
-	if got := one[Sum](r).Fragment; got.Size != 2<<30 || got.Chunks != 1 {
+	r.do(ChunksRead{Stamp: r.stamp(), Chunks: append([]segment.ChunkRef{huge}, chunksOf(110, 130)...), End: true})
+	if got := all[Sum](r)[0].Fragment; got.Size != 2<<30 || got.Chunks != 1 {
 		t.Fatalf("cut %+v", got)
 	}
 	submits := r.sum()
-	if len(submits) != 1 {
-		t.Fatalf("submitted %+v", submits)
+	if len(submits) != 1 || len(r.m.flights) != 2 {
+		t.Fatalf("submitted %+v of %d", submits, len(r.m.flights))
 	}
-	none[Read](r) // it alone is more than may be ahead of the pointer
 	r.grant(submits[0].Ref)
 	r.upload(submits[0].Ref)
+	none[Submit](r)
 	r.persist()
-	one[Listen](r)
+	one[Submit](r)
 }
 
 // Item 1: a fragment that fails keeps its place, and nothing behind it is applied.
@@ -417,22 +418,27 @@ func TestItem50RestartUploadsAgainUnderANewName(t *testing.T) {
 func TestUploadsRunAtMostEightFragmentsAheadOfThePointer(t *testing.T) {
 	r := opened(t, testConfig, stored(), log(0, 500))
 	s := r.chunks(100, 400)
-	if len(s) != 8 {
-		t.Fatalf("submitted %d", len(s))
+	if len(s) != 8 || len(r.m.flights) != 12 {
+		t.Fatalf("submitted %d of %d", len(s), len(r.m.flights))
 	}
 	for _, s := range s {
 		r.grant(s.Ref)
 		r.upload(s.Ref)
 		none[Sum](r)
 		none[Read](r)
+		none[Submit](r)
 	}
 	if r.m.persist.edits != 5 || r.m.persist.stage != persistPutting {
 		t.Fatalf("persist %+v", r.m.persist)
 	}
 	r.do(RootPut{Stamp: r.stamp()})
 	r.do(PointerSwapped{Stamp: r.stamp()})
-	if got := len(all[Sum](r)); got != 5 {
-		t.Fatalf("%d more are cut after 5 were persisted", got)
+	// The four that were prepared go at once, and a fifth once it is summed.
+	if now, next := len(all[Submit](r)), len(all[Sum](r)); now != 4 || next != 3 {
+		t.Fatalf("%d go and %d more are cut after 5 were persisted", now, next)
+	}
+	if s := r.sum(); len(s) != 1 {
+		t.Fatalf("%d more go", len(s))
 	}
 }
 

@@ -3,12 +3,18 @@ package s3store
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"millrace/actors/port"
 	"millrace/core/pos"
 )
+
+// fetchWait is how long a request waits for credentials where there are none. When a node
+// starts, whoever owns them is just fetching them; to fail at once would put the first
+// uploads off by all the pauses of those who try again.
+const fetchWait = 500 * time.Millisecond
 
 // keyring implements port.Keyring, and is where the clients' signers ask.
 type keyring struct {
@@ -19,6 +25,7 @@ type keyring struct {
 	held  *port.Credentials // nil: none
 	why   string            // why there are none
 	count uint64            // how many Use there were: the number of what is held
+	used  chan struct{}     // closed by the next Use
 }
 
 var (
@@ -27,7 +34,7 @@ var (
 )
 
 func newKeyring(cfg Config) *keyring {
-	return &keyring{cfg: cfg, rejected: make(chan struct{}, 1), why: "none were fetched yet"}
+	return &keyring{cfg: cfg, rejected: make(chan struct{}, 1), why: "none were fetched yet", used: make(chan struct{})}
 }
 
 // usedKey finds in a context where to note the number of the credentials that signed.
@@ -44,6 +51,8 @@ func (k *keyring) Use(c port.Credentials) {
 	defer k.mu.Unlock()
 	k.held = &c
 	k.count++
+	close(k.used)
+	k.used = make(chan struct{})
 	// A refusal of what was held before says nothing of these.
 	select {
 	case <-k.rejected:
@@ -63,18 +72,34 @@ func (k *keyring) Rejected() <-chan struct{} { return k.rejected }
 
 // Retrieve implements aws.CredentialsProvider.
 func (k *keyring) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	wait, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	for {
+		held, number, why, used := k.look()
+		if held == nil {
+			select {
+			case <-used:
+				continue
+			case <-wait.Done():
+				return aws.Credentials{}, &noCredentials{why}
+			}
+		}
+		if to, ok := ctx.Value(usedKey{}).(*uint64); ok {
+			*to = number
+		}
+		return aws.Credentials{
+			AccessKeyID: held.AccessKeyID, SecretAccessKey: held.SecretKey.Reveal(), SessionToken: held.SessionToken.Reveal(),
+			Source: held.Source,
+		}, nil
+	}
+}
+
+// look returns what is held and its number, or why nothing is and what closes when
+// something is again.
+func (k *keyring) look() (held *port.Credentials, number uint64, why string, used <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held == nil {
-		return aws.Credentials{}, &noCredentials{k.why}
-	}
-	if used, ok := ctx.Value(usedKey{}).(*uint64); ok {
-		*used = k.count
-	}
-	return aws.Credentials{
-		AccessKeyID: k.held.AccessKeyID, SecretAccessKey: k.held.SecretKey.Reveal(), SessionToken: k.held.SessionToken.Reveal(),
-		Source: k.held.Source,
-	}, nil
+	return k.held, k.count, k.why, k.used
 }
 
 // refused notes that the store refused the credentials of a number, and says what that

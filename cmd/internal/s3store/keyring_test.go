@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/actors/port"
@@ -331,4 +332,28 @@ func TestARefreshUnderLoadLosesNothing(t *testing.T) {
 	if rejected(s.Keyring()) {
 		t.Error("refused")
 	}
+}
+
+// A node that starts uploads at once, while its credentials are being fetched.
+func TestWhoSignsWaitsForCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring, began := newKeyring(Config{}), time.Now()
+		ring.Drop("not fetched")
+		time.AfterFunc(fetchWait/2, func() { ring.Use(port.Credentials{AccessKeyID: "a"}) })
+		got, err := ring.Retrieve(t.Context())
+		if err != nil || got.AccessKeyID != "a" || time.Since(began) != fetchWait/2 {
+			t.Errorf("got %q, %v after %s", got.AccessKeyID, err, time.Since(began))
+		}
+		ring.Drop("gone")
+		began = time.Now()
+		if _, err := ring.Retrieve(t.Context()); !strings.Contains(fmt.Sprint(err), "gone") || time.Since(began) != fetchWait {
+			t.Errorf("nobody fetches: %v after %s", err, time.Since(began))
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		began = time.Now()
+		if _, err := ring.Retrieve(ended); err == nil || time.Since(began) != 0 {
+			t.Errorf("nobody waits: %v after %s", err, time.Since(began))
+		}
+	})
 }
