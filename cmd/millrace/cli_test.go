@@ -39,9 +39,9 @@ func shop() admin.StreamStatus {
 		First: 0, Next: 1234567, LocalFirst: 1200000, LocalBytes: 300 << 20,
 		RemoteState: admin.RemoteKnown, RemoteFirst: 0, SeamNext: 1234000, RemoteBytes: 9 << 30,
 		Undeclared: []admin.Gap{{From: 1234000, To: 1234100}},
-		Local:   map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
-		Tiering: map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
-		Upload:  uploads(),
+		Local:      map[string]any{"state": "running", "committed": int64(9007199254740993), "retention": map[string]any{"max_bytes": 0}},
+		Tiering:    map[string]any{"in_flight": 2, "anchored": true, "gaps": []int{}},
+		Upload:     uploads(),
 	}
 }
 

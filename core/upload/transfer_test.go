@@ -184,6 +184,49 @@ func TestItem30ManyFailuresAreLoggedSparsely(t *testing.T) {
 	}
 }
 
+// Item 30, where uploads fail now and then and each is made good for at once: neither the
+// failures nor what ends them is told of each time, and after a calm the next one is again.
+func TestItem30FlappingIsLoggedSparsely(t *testing.T) {
+	r := opened(t, testConfig, stored(), log(0, 1_000_000))
+	from, failures, ends := pos.Offset(100), 0, 0
+	flap := func(failed int) {
+		t.Helper()
+		r.do(ChunksRead{Stamp: r.stamp(), Chunks: chunksOf(from, from+20)})
+		from += 20
+		ref := r.sum()[0].Ref
+		r.grant(ref)
+		for range failed {
+			r.failUpload(ref, FaultTransient, 0)
+			failures += len(all[Note](r))
+			if f := r.m.flights[0]; f.stage != stageSubmitted {
+				r.after(f.at.Sub(r.now))
+			}
+			ref = r.m.flights[0].ref
+			r.grant(ref)
+		}
+		r.upload(ref)
+		ends += len(all[Note](r))
+		r.persist()
+	}
+	for range 200 {
+		flap(1)
+	}
+	if failures != 8 || ends != failures {
+		t.Errorf("%d failures and %d ends are told of 200", failures, ends)
+	}
+	failures, ends = 0, 0
+	flap(lastsFrom)
+	if failures != 1 || ends != 1 {
+		t.Errorf("of one that lasts %d failures and %d ends are told", failures, ends)
+	}
+	r.after(calm + time.Second)
+	failures, ends = 0, 0
+	flap(1)
+	if failures != 1 || ends != 1 {
+		t.Errorf("after a calm %d failures and %d ends are told of", failures, ends)
+	}
+}
+
 func TestJitterCoversTheUpperHalf(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for i := range pos.UID(1000) {
