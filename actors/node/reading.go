@@ -14,6 +14,7 @@ import (
 	"millrace/actors/admin"
 	"millrace/core/chunk"
 	"millrace/core/fetch"
+	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/resolve"
 	"millrace/supervision"
@@ -60,7 +61,7 @@ func (n *Node) Open(ctx context.Context, name string, spec admin.ReadSpec) (admi
 	if err != nil {
 		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", name), Err: err}
 	}
-	r := &reading{name: name, reader: h, wait: tailWait, end: l.Committed(), expect: pos.NoOffset}
+	r := &reading{name: name, behind: func(at pos.Offset) pos.Offset { return n.behind(row.ID, at) }, reader: h, wait: tailWait, end: l.Committed(), expect: pos.NoOffset}
 	if spec.Follow {
 		r.wait, r.end = followWait, endless
 	}
@@ -82,6 +83,7 @@ func (n *Node) noReaders() error {
 // that none tells ends the reading, since an answer with a hole must not look whole.
 type reading struct {
 	name   string
+	behind func(at pos.Offset) pos.Offset // where the object that holds an offset ends
 	reader *actors.Handle
 	wait   time.Duration
 	end    pos.Offset // where to stop
@@ -105,7 +107,7 @@ func (r *reading) Pull(ctx context.Context) (admin.Batch, error) {
 			}
 			continue
 		case isFetch:
-			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q %s", r.name, failure.Where()), Hint: hint(failure)}
+			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q %s", r.name, failure.Where()), Hint: hint(failure, r.behind(failure.At))}
 		default:
 			return admin.Batch{}, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("reading stream %q", r.name), Err: err, Hint: "the same read may be tried again"}
 		}
@@ -116,16 +118,35 @@ func (r *reading) Pull(ctx context.Context) (admin.Batch, error) {
 	}
 }
 
-// hint says what to do about a failure.
-func hint(failure *fetch.Error) string {
+// behind returns where the stored object that holds an offset ends; NoOffset if none is known.
+func (n *Node) behind(stream pos.StreamID, at pos.Offset) pos.Offset {
+	row, ok := n.manifests.Manifest(stream)
+	if !ok || row.State != manifest.StateResolved || !at.Valid() {
+		return pos.NoOffset
+	}
+	if i, ok := row.Manifest.Find(at); ok {
+		return row.Manifest.Entries[i].Next
+	}
+	return pos.NoOffset
+}
+
+// hint says what to do about a failure. behind is where the object ends that was read from,
+// or NoOffset.
+func hint(failure *fetch.Error, behind pos.Offset) string {
+	from := "--from"
+	if behind.Valid() {
+		from = "--from " + behind.String()
+	}
 	switch failure.Class {
 	case fetch.Damaged:
-		return "reading again does not help: restore what is named from a backup, or read on behind it with --from"
+		return "reading again does not help: restore what is named from a backup, or read on behind it with " + from
+	case fetch.Gone:
+		return "the object is missing although the stored list names it: restore it from a backup or the bucket's versions, or read on behind it with " + from
 	case fetch.Disabled:
 		return "millrace tiering enable"
 	case fetch.Denied:
 		return "mend the node's rights on the object store, then read again"
-	case fetch.Unavailable, fetch.Fault, fetch.Throttled, fetch.Gone, fetch.Superseded:
+	case fetch.Unavailable, fetch.Fault, fetch.Throttled, fetch.Superseded:
 	}
 	return "the same read may be tried again"
 }

@@ -125,8 +125,13 @@ func TestHintsFitTheFailure(t *testing.T) {
 	const again = "may be tried again"
 	for class := fetch.Unavailable; class <= fetch.Superseded; class++ {
 		e := &fetch.Error{Class: class}
-		if got := hint(e); strings.Contains(got, again) == e.Lasting() {
+		onward := class == fetch.Gone || class == fetch.Damaged
+		got := hint(e, 42)
+		if strings.Contains(got, again) == (e.Lasting() || class == fetch.Gone) || strings.HasSuffix(got, "read on behind it with --from 42") != onward {
 			t.Errorf("%s: %s", class, got)
+		}
+		if got := hint(e, pos.NoOffset); strings.HasSuffix(got, "with --from") != onward {
+			t.Errorf("%s, where the end is not known: %s", class, got)
 		}
 	}
 }

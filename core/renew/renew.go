@@ -78,8 +78,9 @@ type Counts struct {
 
 // Status is a Machine's state as the operator sees it.
 type Status struct {
-	// State is valid, expiring (valid, but no new ones could be had yet), fetching (none
-	// in use, asking) or none (none in use, waiting to ask again).
+	// State is valid, expiring (valid, but no new ones could be had yet), refused (in use, but
+	// the store does not take them), fetching (none in use, asking) or none (none in use,
+	// waiting to ask again).
 	State       string     `json:"state"`
 	Source      string     `json:"source,omitempty"`
 	AccessKeyID string     `json:"access_key_id,omitempty"`
@@ -108,6 +109,7 @@ func (s Status) String() string {
 const (
 	StateValid    = "valid"
 	StateExpiring = "expiring"
+	StateRefused  = "refused"
 	StateFetching = "fetching"
 	StateNone     = "none"
 )
@@ -267,15 +269,21 @@ func (m *Machine) Status() Status {
 		s.Until = m.due
 	}
 	switch {
-	case m.held && (m.failures > 0 || m.refused):
+	case m.held && m.refused:
+		s.State = StateRefused
+	case m.held && m.failures > 0:
 		s.State = StateExpiring
 	case m.held:
 		s.State = StateValid
 	case m.fetching:
 		s.State = StateFetching
 	}
-	if m.refused && s.Why == "" {
-		s.Why = "the object store refuses them as expired or unknown"
+	if m.refused {
+		why := "the object store refuses them as expired or unknown"
+		if s.Why != "" {
+			why += ", and no others can be had: " + s.Why
+		}
+		s.Why = why
 	}
 	return s
 }

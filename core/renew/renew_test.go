@@ -206,7 +206,10 @@ func TestARefusalFetchesAtOnceAndAtMostEveryFiveSeconds(t *testing.T) {
 	r.play(got(0, 0, 0), Use{})
 	r.play(Rejected{Now: minute}, Fetch{})
 	r.play(Rejected{Now: minute})
-	r.state(StateExpiring)
+	r.state(StateRefused)
+	if got, want := r.m.Status().String(), "instance role, key A, never expires, refused: the object store refuses them as expired or unknown"; got != want {
+		t.Fatalf("shown as %q", got)
+	}
 	r.play(got(minute+second, 0, 0), Use{}) // the same ones again
 	r.play(Rejected{Now: minute + 2*second})
 	if at, _ := r.until(hour); at != minute+5*second {
@@ -227,7 +230,7 @@ func TestARefusalIsForgottenAfterAMinuteWithoutOne(t *testing.T) {
 	r.play(Rejected{Now: minute}, Fetch{})
 	r.play(got(minute+second, 0, 0), Use{})
 	r.play(Tick{Now: 2 * minute})
-	r.state(StateExpiring)
+	r.state(StateRefused)
 	r.play(Tick{Now: 2*minute + 1})
 	r.state(StateValid)
 }

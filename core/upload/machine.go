@@ -56,6 +56,7 @@ type Machine struct {
 	flights  []*flight // in the order they were cut
 
 	failing int // uploads that failed since the last that did not
+	told    failures
 	passing int // times that the floor passed what was not uploaded, since then
 
 	lastFlight FlightID

@@ -87,10 +87,13 @@ func (m *Machine) stall(why string) {
 
 // sparse notes the first of many failures in a row, and then ever fewer.
 func (m *Machine) sparse(n int, level Level, text string) {
-	if n&(n-1) == 0 {
+	if sparse(n) {
 		m.note(level, text)
 	}
 }
+
+// sparse picks 1, 2, 4, 8 and so on.
+func sparse(n int) bool { return n&(n-1) == 0 }
 
 func (m *Machine) resolved(p Pointer, root *manifest.Manifest) {
 	m.pointer, m.stored = p, root

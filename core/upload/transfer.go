@@ -3,6 +3,7 @@ package upload
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"millrace/core/fragment"
 	"millrace/core/manifest"
@@ -180,10 +181,10 @@ func (m *Machine) uploaded(in Uploaded) {
 	}
 	m.emit(Release{Ref: f.ref})
 	f.ref, f.deadline, f.stage = 0, 0, stageUploaded
-	if m.failing > 0 {
-		m.note(LevelInfo, fmt.Sprintf("uploads go on after %d failures", m.failing))
+	if m.told.open {
+		m.note(LevelInfo, fmt.Sprintf("uploads go on; %d have failed one after the other", m.failing))
 	}
-	m.failing, m.passing = 0, 0
+	m.failing, m.passing, m.told.open = 0, 0, false
 	m.counts.Transfers++
 	m.counts.BytesTransferred += f.frag.Size
 	m.collectLost(f)
@@ -213,8 +214,38 @@ func (m *Machine) flightFailed(f *flight, r Result, floor pos.Offset) {
 	if f.lasting {
 		m.counts.LastingRetries++
 	}
+	m.tellFailure(fmt.Sprintf("uploads fail, of fragment [%s, %s): %s", f.frag.First, f.frag.Next, r.Why))
+}
+
+// failures is what of failed uploads goes into the log.
+type failures struct {
+	count int        // since calm was last
+	last  pos.Millis // when
+	open  bool       // of those in a row, which nothing has ended yet, one was told
+}
+
+const (
+	// calm is how long no upload fails for the next failure to count as the first.
+	calm = 10 * time.Minute
+	// lastsFrom is the number of failures in a row that no longer are a flicker.
+	lastsFrom = 8
+)
+
+// tellFailure notes a failed upload: the first, then ever fewer, whether some succeed in
+// between or none. What has not failed for some while, and then does again and again, is told
+// of anew.
+func (m *Machine) tellFailure(text string) {
+	t := &m.told
+	if m.at.Now.Sub(t.last) > calm {
+		t.count = 0
+	}
 	m.failing++
-	m.sparse(m.failing, LevelWarn, fmt.Sprintf("uploads fail, of fragment [%s, %s): %s", f.frag.First, f.frag.Next, r.Why))
+	t.count++
+	t.last = m.at.Now
+	if sparse(t.count) || m.failing >= lastsFrom && sparse(m.failing) {
+		t.open = true
+		m.note(LevelWarn, text)
+	}
 }
 
 // cutOff gives up the part of a fragment that lies below the floor: all of it, or

@@ -164,27 +164,6 @@ func TestRetriesBackOffByClass(t *testing.T) {
 	}
 }
 
-// Item 30: a store that takes nothing for long is not told of at every try.
-func TestItem30ManyFailuresAreLoggedSparsely(t *testing.T) {
-	r, refs := running(t, testConfig, 120)
-	ref, notes := refs[0], 0
-	for range 1000 {
-		r.failUpload(ref, FaultTransient, 0)
-		notes += len(all[Note](r))
-		if r.m.Status().Pipeline.Stalled != pos.NoOffset {
-			t.Fatal("what passes by itself is shown as a stall")
-		}
-		if f := r.m.flights[0]; f.stage != stageSubmitted {
-			r.after(f.at.Sub(r.now))
-		}
-		ref = r.m.flights[0].ref
-		r.grant(ref)
-	}
-	if notes < 5 || notes > 10 {
-		t.Fatalf("%d lines for 1000 failures", notes)
-	}
-}
-
 func TestJitterCoversTheUpperHalf(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for i := range pos.UID(1000) {

@@ -130,6 +130,9 @@ func TestAReadingWithoutAnObject(t *testing.T) {
 		Next        int
 	}
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &refusal))
+	if _, after, ok := strings.Cut(refusal.Hint, "read on behind it with --from "); !ok || after != strings.TrimLeft(strings.Split(filepath.Base(objects[4]), ".")[0], "0") {
+		t.Errorf("the hint does not name %s: %s", objects[4], refusal.Hint)
+	}
 	if status != 200 || len(lines) != at+1 || refusal.Error == "" || refusal.Next != at {
 		t.Errorf("over HTTP: status %d, %d lines, the last one %+v", status, len(lines), refusal)
 	}

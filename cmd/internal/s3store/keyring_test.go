@@ -226,6 +226,18 @@ func rejected(k port.Keyring) bool {
 	}
 }
 
+// A profile that somebody is writing, or wrote in part, is not the same as none.
+func TestAProfileThatIsHalfWritten(t *testing.T) {
+	folder := alone(t)
+	k := ringOf(t, nil)
+	for _, text := range []string{"[default]\naws_access_key_id=AKIA\n", "[default]\naws_access_key_id=AKIA\naws_secret_acc", "[default]\naws_secret_access_key=hunter2"} {
+		write(t, filepath.Join(folder, "credentials"), text)
+		wantNoKeys(t, k, port.Unclassified, "profile default: its files can't be used as they are")
+	}
+	write(t, filepath.Join(folder, "credentials"), "[default]\naws_access_key_id=AKIA\naws_secret_access_key=hunter2\n")
+	wantKeys(t, k, "profile default", "AKIA", false)
+}
+
 func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 	server := scripted(t)
 	s := against(t, server, nil)

@@ -46,7 +46,7 @@ func (k *keyring) Fetch(ctx context.Context) (port.Credentials, error) {
 	tap := newTap()
 	loaded, err := config.LoadDefaultConfig(ctx, k.options(tap)...)
 	if err != nil {
-		return port.Credentials{}, k.failed(ctx, tap, err)
+		return port.Credentials{}, k.unloaded(ctx, tap, err)
 	}
 	got, err := loaded.Credentials.Retrieve(ctx)
 	if err != nil {
@@ -198,6 +198,23 @@ func (k *keyring) tried(asked string) string {
 		return sourceContainer
 	}
 	return "profile " + k.profile()
+}
+
+// unloaded gives the shape the port demands to the failure of reading what says which sources
+// there are: the environment and the profile's files.
+func (k *keyring) unloaded(ctx context.Context, tap *tap, err error) error {
+	if asked, _ := tap.last(); asked != "" || ctx.Err() != nil {
+		return k.failed(ctx, tap, err)
+	}
+	if _, ok := errors.AsType[config.SharedConfigProfileNotExistError](err); ok {
+		return k.failed(ctx, tap, err)
+	}
+	out := &port.CredentialsError{Source: "profile " + k.profile(), Err: fmt.Errorf(
+		"its files can't be used as they are: write them whole, under another name, and move them into place: %w", plain(err))}
+	if errors.Is(err, fs.ErrPermission) {
+		out.Class = port.Denied
+	}
+	return out
 }
 
 // failed gives err the shape the port demands.
