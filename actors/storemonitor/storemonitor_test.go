@@ -284,7 +284,14 @@ func TestTheOperatorRestoresTheMarker(t *testing.T) {
 // What the metadata store refuses is not said of the object store, and opens no gate.
 func TestAClaimThatCannotBeRemembered(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		b.meta.Fault = func(string, string) error { return port.Denied }
+		var refuses atomic.Bool
+		refuses.Store(true)
+		b.meta.Fault = func(string, string) error {
+			if refuses.Load() {
+				return port.Denied
+			}
+			return nil
+		}
 		b.start()
 		synctest.Wait()
 		pass(time.Minute)
@@ -292,7 +299,7 @@ func TestAClaimThatCannotBeRemembered(t *testing.T) {
 			t.Errorf("shown is %+v", s)
 		}
 		b.passes(port.Unavailable)
-		b.meta.Fault = nil
+		refuses.Store(false)
 		pass(5 * time.Second)
 		b.shows("yes", 1, passes)
 	})

@@ -72,7 +72,8 @@ func (s *servers) get() (*pgserver.Server, error) {
 	if s.shared != nil {
 		return s.shared, nil
 	}
-	server, err := pgserver.Start(filepath.Join(room, "shared"), pgserver.Setting("max_connections", "200"))
+	server, err := pgserver.Start(filepath.Join(room, "shared"), pgserver.Setting("max_connections", "200"),
+		pgserver.Setting("max_replication_slots", "100"), pgserver.Setting("max_wal_senders", "100"))
 	if err != nil {
 		return nil, err
 	}
