@@ -19,7 +19,7 @@ type Config struct {
 	// gap, so that something can be read at every moment.
 	Discard bool
 	// The manifest is persisted when it has PersistEdits (5) more edits, or one that is
-	// PersistInterval (2 s) old.
+	// PersistInterval (2 s) old, or when nothing is under way and the edits are worthwhile.
 	PersistEdits    int
 	PersistInterval time.Duration
 	// MaxAhead (8) and MaxAheadBytes (512 MiB) bound the fragments that are uploaded, or on
@@ -59,6 +59,10 @@ func def[T ~int | ~int64](v *T, value T) {
 		*v = value
 	}
 }
+
+// worthwhile is how many bytes, in fragments, are a reason to persist by themselves: beside
+// them a root costs nothing. Small fragments, one after the other, share one.
+const worthwhile = 64 << 20
 
 // slowestRate is the rate, in bytes a second, that a transfer is expected to reach.
 const slowestRate = 1 << 20

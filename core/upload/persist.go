@@ -73,6 +73,8 @@ func (m *Machine) persistDue() (pos.Millis, bool) {
 		return 0, false
 	case m.contradicted || len(m.edits) >= m.cfg.PersistEdits:
 		return m.since, true
+	case len(m.flights) == 0 && m.applied.bytes >= worthwhile:
+		return m.since, true // nothing that could join them is under way
 	}
 	return m.since.Add(m.cfg.PersistInterval), true
 }

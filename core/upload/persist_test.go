@@ -9,6 +9,7 @@ import (
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
+	"millrace/core/segment"
 )
 
 // uploaded returns a rig with the first n fragments behind the stored stream
@@ -38,6 +39,21 @@ func TestPersistAfterFiveEditsOrTwoSeconds(t *testing.T) {
 		t.Fatalf("put as %s", root.Key)
 	}
 	r = applied(t, 5)
+	one[PutRoot](r)
+}
+
+func TestALargeFragmentIsPersistedOnceNothingIsUnderWay(t *testing.T) {
+	r := opened(t, testConfig, stored(), log(0, 130))
+	large := chunkAt(100, 3)
+	large.Size = worthwhile
+	r.do(ChunksRead{Stamp: r.stamp(), Chunks: append([]segment.ChunkRef{large}, chunksOf(110, 130)...), End: true})
+	s := r.sum()
+	for _, s := range s {
+		r.grant(s.Ref)
+	}
+	r.upload(s[0].Ref)
+	none[PutRoot](r)
+	r.upload(s[1].Ref)
 	one[PutRoot](r)
 }
 
