@@ -92,5 +92,5 @@ test:
 	@-$(STEP) -step 'end to end' -budget 4m $(QUIET) e2e
 	@-$(STEP) -step 'console' -budget 3m $(QUIET) console
 	@-$(STEP) -step 'demo' -budget 2m env DEMO_EXIT=1 $(QUIET) demo
-	@-$(STEP) -step 'demo on S3' -budget 5m env DEMO_EXIT=1 $(QUIET) demo STORE=s3
+	@-$(STEP) -step 'demo on S3' -budget 7m env DEMO_EXIT=1 $(QUIET) demo STORE=s3
 	@$(STEP)
