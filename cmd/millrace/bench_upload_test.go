@@ -134,7 +134,7 @@ func (u *duel) round() {
 // node runs the real node on a copy of the data folder, until everything is durable.
 func (u *duel) node(bucket string) {
 	u.must(u.server.MakeBucket(bucket))
-	file, listen := u.nodeFile(bucket, bucket, "[local]\nmin_bytes = \"1TiB\"\n"+os.Getenv("BENCH_SETTINGS"))
+	file, listen := u.nodeFile(bucket, bucket, "[local]\nmin_bytes = \"1TiB\"\n")
 	data := filepath.Join(u.dir, bucket, "data")
 	u.clone(data)
 	began := time.Now()
