@@ -34,6 +34,7 @@ type fed struct {
 	world       *world
 	node        *node.Node
 	transferred atomic.Int64 // bytes uploaded, as the node counts them
+	appended    atomic.Int64 // bytes of chunks appended, if each append is one
 }
 
 // counting listens to what the node counts.
@@ -145,8 +146,8 @@ type feedTask struct {
 	Feeders int
 }
 
-// feed prints the time in milliseconds and the bytes uploaded so far, ten times a second,
-// once all streams are there.
+// feed prints the time in milliseconds, the bytes uploaded so far and those appended, ten
+// times a second, once all streams are there.
 func feed(task []byte) error {
 	var t feedTask
 	if err := json.Unmarshal(task, &t); err != nil {
@@ -169,16 +170,16 @@ func feed(task []byte) error {
 	var wg sync.WaitGroup
 	for i := range t.Feeders {
 		share := writers[i*len(writers)/t.Feeders : (i+1)*len(writers)/t.Feeders]
-		wg.Go(func() { failed[i] = feedSome(share, recordsOf(t.Each, uint64(i)), t.Every, stop) })
+		wg.Go(func() { failed[i] = f.feed(share, recordsOf(t.Each, uint64(i)), t.Every, stop) })
 	}
-	err = sample(&f.transferred, signals)
+	err = f.sample(signals)
 	close(stop)
 	wg.Wait()
 	return errors.Join(append(failed, err, f.stop())...)
 }
 
-// feedSome appends to one stream after the other, each in its turn.
-func feedSome(writers []*actors.Handle, records []segment.Record, every time.Duration, stop chan struct{}) error {
+// feed appends to one stream after the other, each in its turn.
+func (f *fed) feed(writers []*actors.Handle, records []segment.Record, every time.Duration, stop chan struct{}) error {
 	tick := time.NewTicker(every / time.Duration(len(writers)))
 	defer tick.Stop()
 	for i := 0; ; i++ {
@@ -190,10 +191,11 @@ func feedSome(writers []*actors.Handle, records []segment.Record, every time.Dur
 		if err := publish(writers[i%len(writers)], records); err != nil {
 			return err
 		}
+		f.appended.Add(int64(48 + len(records)*(4+recordBytes)))
 	}
 }
 
-func sample(transferred *atomic.Int64, signals chan os.Signal) error {
+func (f *fed) sample(signals chan os.Signal) error {
 	out := bufio.NewWriter(os.Stdout)
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -203,7 +205,7 @@ func sample(transferred *atomic.Int64, signals chan os.Signal) error {
 			return nil
 		case <-tick.C:
 		}
-		fmt.Fprintln(out, time.Now().UnixMilli(), transferred.Load())
+		fmt.Fprintln(out, time.Now().UnixMilli(), f.transferred.Load(), f.appended.Load())
 		if err := out.Flush(); err != nil {
 			return err
 		}

@@ -60,11 +60,13 @@ type many struct {
 	samples []moment
 }
 
-// moment is how many bytes were uploaded at a time.
+// moment is how many bytes were uploaded at a time, and how many appended.
 type moment struct {
-	at    time.Time
-	bytes int64
+	at              time.Time
+	bytes, appended int64
 }
+
+func (m moment) behind() int64 { return m.appended - m.bytes }
 
 func newMany(b *testing.B, settings string) *many {
 	m := &many{ground: newGround(b)}
@@ -95,12 +97,12 @@ func newMany(b *testing.B, settings string) *many {
 func (m *many) listen(out io.ReadCloser, up chan struct{}) {
 	defer out.Close()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var at, bytes int64
-		if _, err := fmt.Sscan(lines.Text(), &at, &bytes); err != nil {
+		var at, bytes, appended int64
+		if _, err := fmt.Sscan(lines.Text(), &at, &bytes, &appended); err != nil {
 			continue // nothing but samples is printed there
 		}
 		m.mu.Lock()
-		if m.samples = append(m.samples, moment{time.UnixMilli(at), bytes}); len(m.samples) == 1 {
+		if m.samples = append(m.samples, moment{time.UnixMilli(at), bytes, appended}); len(m.samples) == 1 {
 			close(up)
 		}
 		m.mu.Unlock()
@@ -214,6 +216,7 @@ func (m *many) costs(p phase) {
 }
 
 func (m *many) outage(before phase, usual float64) {
+	killed := time.Now()
 	m.must(m.server.Kill())
 	m.pass(time.Second)
 	down := m.uploaded()
@@ -235,21 +238,22 @@ func (m *many) outage(before phase, usual float64) {
 	back := at[i].Sub(answers)
 	m.b.Logf("back         at %.2f MiB/s %.1f s after the store answers (limit: %s); %.2f MiB/s in the busiest second; load %s",
 		usual/(1<<20), back.Seconds(), backLimit, slices.Max(rates)/(1<<20), load)
-	// What is appended goes on; an append more or less at either end is no backlog.
-	mean := before.did["millrace_bytes_transferred_total"] / before.took.Seconds()
-	m.b.Logf("             what had waited is uploaded after %s", m.caught(answers, down, mean*(without.took+time.Second-appendEvery).Seconds(), mean))
+	m.b.Logf("             as little is behind as was at most in the minute before: %s after", m.caught(killed, answers))
 	m.b.ReportMetric(back.Seconds(), "s-to-full-speed")
 }
 
-// caught says how long after from all is uploaded that is above down: what had waited, and
-// what is appended since then at a rate.
-func (m *many) caught(from time.Time, down int64, waited, rate float64) string {
+// caught says how long after the outage no more is appended and not uploaded than was at
+// some time in the calm before it.
+func (m *many) caught(killed, answers time.Time) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	usual := int64(0)
 	for _, s := range m.samples {
-		since := s.at.Sub(from)
-		if since > 0 && float64(s.bytes-down) >= waited+rate*since.Seconds() {
-			return since.Round(100 * time.Millisecond).String()
+		switch {
+		case s.at.Before(killed) && s.at.After(killed.Add(-calm)):
+			usual = max(usual, s.behind())
+		case s.at.After(answers) && s.behind() <= usual:
+			return s.at.Sub(answers).Round(100 * time.Millisecond).String()
 		}
 	}
 	return "more than " + lookFor.String()
