@@ -55,6 +55,7 @@ otp:
 
 e2e: build
 	@scripts/need-postgres
+	@scripts/need-versitygw >/dev/null
 	@$(GOTEST) ./test/e2e/...
 
 # The console in a real browser; its pictures are in bin/console.
