@@ -15,6 +15,7 @@ type confirming struct {
 	target    pos.LSN // to be confirmed when the row with its E is saved
 	lastAt    pos.Millis
 	savedAt   pos.Millis // when the row was last stored for a confirmation
+	asked     bool       // the server waits for a confirmation: WAL without an event waits for none
 	retryAt   pos.Millis // after a row that could not be saved
 	why       string     // why not
 }
@@ -65,7 +66,7 @@ func (c *confirming) dueAt(m *Machine) pos.Millis {
 	}
 	due := max(c.lastAt.Add(m.cfg.ConfirmEvery), c.retryAt)
 	known := m.row.Confirmed
-	if c.ready.last.Offset <= c.stored.Offset && c.ready.lsn > known && c.ready.lsn-known < keepWAL {
+	if !c.asked && c.ready.last.Offset <= c.stored.Offset && c.ready.lsn > known && c.ready.lsn-known < keepWAL {
 		due = max(due, c.savedAt.Add(keepEvery))
 	}
 	return due
@@ -113,6 +114,6 @@ func (m *Machine) confirmSaved() {
 }
 
 func (m *Machine) confirmNow(lsn pos.LSN) {
-	m.confirm.confirmed, m.confirm.lastAt = lsn, m.now
+	m.confirm.confirmed, m.confirm.lastAt, m.confirm.asked = lsn, m.now, false
 	m.emit(&Confirm{LSN: lsn})
 }

@@ -76,6 +76,9 @@ type Received struct {
 type Wal struct {
 	Data []byte // one pgoutput message
 	End  pos.LSN
+	// Asked: the server waits for an answer to this keepalive, as one does that is being
+	// stopped.
+	Asked bool
 }
 
 // Appended answers Append: the records are committed.

@@ -88,6 +88,7 @@ func (m *Machine) wal(w *Wal) error {
 		m.heard()
 	}
 	if w.Data == nil {
+		m.confirm.asked = m.confirm.asked || w.Asked
 		m.keepalive(w.End)
 		return nil
 	}

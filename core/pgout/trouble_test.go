@@ -309,3 +309,35 @@ func TestLoadClearsTheTrouble(t *testing.T) {
 		t.Fatalf("state %s, waiting %+v", st.State, st.Waiting)
 	}
 }
+
+// WAL without an event is confirmed seldom, but at once to a server that waits for it: one
+// that is being stopped.
+func TestAServerThatAsksIsNotKeptWaiting(t *testing.T) {
+	saves := func(s *story, asked bool) bool {
+		s.now += 1500
+		s.step(&Received{At: s.at(), Messages: []Wal{{End: 600 + pos.LSN(s.now%100_000), Asked: asked}}})
+		for _, e := range s.last {
+			if _, ok := e.(*SaveRow); ok {
+				return true
+			}
+		}
+		return false
+	}
+	s := tell(t, testConfig)
+	s.resume(confirmed)
+	s.now += 20_000
+	if !saves(s, false) {
+		t.Fatalf("idle WAL is not confirmed\n%s", s.text.String())
+	}
+	s.saved()
+	if saves(s, false) {
+		t.Fatalf("idle WAL is confirmed again after 1.5 s\n%s", s.text.String())
+	}
+	if !saves(s, true) {
+		t.Fatalf("a server that asks is kept waiting\n%s", s.text.String())
+	}
+	s.saved()
+	if saves(s, false) {
+		t.Fatalf("what was asked once holds for ever\n%s", s.text.String())
+	}
+}

@@ -165,7 +165,7 @@ func (s *stream) copyData(b []byte) (pgout.Wal, bool, error) {
 		if k.ReplyRequested {
 			wake(s.kick)
 		}
-		return pgout.Wal{End: pos.LSN(k.ServerWALEnd)}, true, nil
+		return pgout.Wal{End: pos.LSN(k.ServerWALEnd), Asked: k.ReplyRequested}, true, nil
 	case pglogrepl.XLogDataByteID:
 		x, err := pglogrepl.ParseXLogData(b[1:])
 		if err != nil {
