@@ -249,7 +249,7 @@ func patient() *httptrace.ClientTrace {
 			}
 		},
 		WroteRequest: func(wrote httptrace.WroteRequestInfo) {
-			if c := on.Load(); c != nil && wrote.Err == nil && c.SetDeadline(time.Now().Add(c.pool.answerTime)) != nil {
+			if c := on.Load(); c != nil && wrote.Err == nil && c.expire(time.Now().Add(c.pool.answerTime)) != nil {
 				return // it is closed, as whoever reads it is told
 			}
 		},
@@ -277,11 +277,25 @@ type conn struct {
 	pool   *pool
 	once   sync.Once
 	closed chan struct{}
+	until  atomic.Int64 // the deadline that is set, in nanoseconds since 1970
 }
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
-// or writes it. While it is idle the pool closes it before.
-func (c *conn) moved() error { return c.SetDeadline(time.Now().Add(c.pool.stall)) }
+// or writes it. While it is idle the pool closes it before. What moves little by little
+// moves the deadline only now and then: setting it costs as much as sending some KiB.
+func (c *conn) moved() error {
+	next := time.Now().Add(c.pool.stall)
+	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(c.pool.stall/10) {
+		return nil
+	}
+	return c.expire(next)
+}
+
+// expire sets the deadline, of reads and writes.
+func (c *conn) expire(at time.Time) error {
+	c.until.Store(at.UnixNano())
+	return c.SetDeadline(at)
+}
 
 // Read fails when nothing moves for too long.
 func (c *conn) Read(p []byte) (int, error) {

@@ -2,12 +2,46 @@ package s3store
 
 import (
 	"bytes"
+	"net"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/actors/port"
 	"millrace/test/faultproxy"
 )
+
+// deadlines is a connection that notes when it is to give up.
+type deadlines struct {
+	net.Conn
+	set []time.Duration // from the beginning
+	at  time.Time
+}
+
+func (d *deadlines) SetDeadline(t time.Time) error {
+	d.set = append(d.set, t.Sub(d.at))
+	return nil
+}
+
+// What moves puts the deadline off, not each time, and takes back the longer one of an
+// answer that was waited for.
+func TestTheDeadlineFollowsWhatMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw := &deadlines{at: time.Now()}
+		c := &conn{Conn: raw, pool: &pool{stall: stall}}
+		for range 50 {
+			must(t, c.moved())
+			<-time.After(100 * time.Millisecond)
+		}
+		must(t, c.expire(time.Now().Add(answerTime)))
+		must(t, c.moved())
+		want := []time.Duration{20 * time.Second, 22 * time.Second, 24 * time.Second, 65 * time.Second, 25 * time.Second}
+		if !slices.Equal(raw.set, want) {
+			t.Fatalf("deadlines %v, want %v", raw.set, want)
+		}
+	})
+}
 
 // A line that swallows everything is given up long before the request's own deadline,
 // whether the connection is new or was good before; one that is slow and moves is not.
