@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -52,9 +51,9 @@ func errorClass(ctx context.Context, err error) string {
 	return strings.ReplaceAll(port.ClassOf(err).String(), " ", "_")
 }
 
-func (m *metered) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
+func (m *metered) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
 	began := time.Now()
-	err := m.ObjectStore.Put(ctx, key, body, size, crc32c, ifAbsent)
+	err := m.ObjectStore.Put(ctx, key, body, size, ifAbsent)
 	m.done(ctx, "put", kindWrite, began, err)
 	if err == nil {
 		m.metrics.Count("store_sent_bytes_total", size)

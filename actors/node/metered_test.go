@@ -41,8 +41,8 @@ func TestAStoreIsMetered(t *testing.T) {
 		s, ctx, body := meter(inner, c, c), t.Context(), []byte("hello")
 		sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		results := fmt.Sprint(
-			s.Put(ctx, "p/a", bytes.NewReader(body), 5, sum, false),
-			port.ClassOf(s.Put(ctx, "p/a", bytes.NewReader(body), 5, sum, true)),
+			s.Put(ctx, "p/a", port.NewBody(bytes.NewReader(body), sum), 5, false),
+			port.ClassOf(s.Put(ctx, "p/a", port.NewBody(bytes.NewReader(body), sum), 5, true)),
 		)
 		got, err := s.Get(ctx, "p/a")
 		_, missing := s.Get(ctx, "p/b")

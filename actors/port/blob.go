@@ -54,6 +54,32 @@ func (e *StoreError) Is(target error) bool { return target == error(e.Class) }
 
 func (e *StoreError) portClass() Class { return e.Class }
 
+// Body is what Put stores. Put reads it from its beginning to its end, once where the store
+// allows that, and not again after it has returned.
+type Body interface {
+	io.Reader
+	// Rewind makes Read begin at the beginning.
+	Rewind() error
+	// Sum returns the CRC-32C (Castagnoli) of all that Read hands out. known: it is, before
+	// the first Read or only once Read has come to the end.
+	Sum() (crc32c uint32, known bool)
+}
+
+// NewBody is what r holds, from its beginning, with a checksum that is known before.
+func NewBody(r io.ReadSeeker, crc32c uint32) Body { return &summedBody{r, crc32c} }
+
+type summedBody struct {
+	io.ReadSeeker
+	crc uint32
+}
+
+func (b *summedBody) Rewind() error {
+	_, err := b.Seek(0, io.SeekStart)
+	return err
+}
+
+func (b *summedBody) Sum() (uint32, bool) { return b.crc, true }
+
 // ObjectStore keeps whole objects under keys. Nobody ever sees a part of one, and it
 // is durable when Put returns. It is read-after-write consistent: a Put, Get, GetRange
 // or List that begins after a Put or Delete returned sees its effect.
@@ -64,12 +90,11 @@ func (e *StoreError) portClass() Class { return e.Class }
 // may still have taken effect, or take it later. Whoever puts therefore draws a new
 // key for each attempt, and never builds on a failed one.
 type ObjectStore interface {
-	// Put stores size bytes of body, read from its beginning (it seeks there), under key.
-	// crc32c is the CRC-32 (Castagnoli) of these bytes; where they disagree with it, or
-	// body is not size bytes long, nothing becomes visible: class Checksum. With
-	// ifAbsent an object that is there stays untouched: class Exists; of several at the
-	// same time exactly one wins. Without ifAbsent it is replaced.
-	Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error
+	// Put stores size bytes of body, read from its beginning, under key. Where they disagree
+	// with its checksum, or body is not size bytes long, nothing becomes visible: class
+	// Checksum. With ifAbsent an object that is there stays untouched: class Exists; of several
+	// at the same time exactly one wins. Without ifAbsent it is replaced.
+	Put(ctx context.Context, key string, body Body, size int64, ifAbsent bool) error
 
 	// Get returns a whole object of at most MaxGet bytes; a larger one is an error of
 	// class Unclassified. NotFound if there is none. The bytes are not verified: formats

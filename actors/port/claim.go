@@ -152,7 +152,7 @@ func (c Claimant) first(ctx context.Context, gone *UnmarkedError) error {
 // ignores "if absent" let the last of two win.
 func (c Claimant) mark(ctx context.Context, ifAbsent bool) error {
 	ours := encodeMarker(c.Cluster)
-	err := c.Store.Put(ctx, ClusterKey(c.Prefix), bytes.NewReader(ours), int64(len(ours)), checksum(ours), ifAbsent)
+	err := c.Store.Put(ctx, ClusterKey(c.Prefix), NewBody(bytes.NewReader(ours), checksum(ours)), int64(len(ours)), ifAbsent)
 	if err != nil && ClassOf(err) != Exists {
 		return err
 	}

@@ -213,7 +213,7 @@ func (f *fixture) upload(n int) {
 		fr.UID = f.uid
 		tail, crc := fragment.Tail(&fr, fragment.Checksum(0, data))
 		object := append(data, tail...)
-		f.must(f.store.Put(context.Background(), fragment.Key(prefix, stream, fr.First, fr.UID), bytes.NewReader(object), int64(len(object)), crc, true))
+		f.must(f.store.Put(context.Background(), fragment.Key(prefix, stream, fr.First, fr.UID), port.NewBody(bytes.NewReader(object), crc), int64(len(object)), true))
 		m, err := f.live.Apply(manifest.AppendEdit(f.live, manifest.EntryOf(&fr)))
 		f.must(err)
 		f.live, data = m, fragment.Header()

@@ -17,85 +17,109 @@ import (
 // than is good for the memory of a node with many uploads.
 const maxRead = 1 << 20
 
-// body is a fragment's object as a stream of bytes, put together from the segment
-// files while it is read. It holds at most one file open.
+// body is a fragment's object as a stream of bytes, put together from the segment files
+// while it is read. In the same pass the chunks are held to what was written and the
+// checksums are computed, so that each byte is taken from the disk once. It holds at
+// most one file open.
 type body struct {
 	ctx    context.Context // ends the reading
 	disk   port.Disk
 	folder string
 	frag   *fragment.Fragment
 	ends   []int64 // where the spans end in the object
-	tail   []byte
-	size   int64 // of the object; of what precedes the tail, before addTail
+
 	at     int64
+	chunks *verifier
+	crc    uint32 // of the header and the chunks, as far as they were read
+	tail   []byte // nil: the chunks are not read yet
+	object uint32 // checksum of all, once there is a tail
+
+	failed error // why the chunks can't be read, or are not what was written
 
 	file    port.File
 	segment pos.Offset // whose file is open
 }
 
+var _ port.Body = (*body)(nil)
+
 func newBody(ctx context.Context, disk port.Disk, folder string, f *fragment.Fragment) *body {
-	b := &body{ctx: ctx, disk: disk, folder: folder, frag: f, size: fragment.DataStart}
+	b := &body{ctx: ctx, disk: disk, folder: folder, frag: f}
+	end := int64(fragment.DataStart)
 	for _, s := range f.Spans {
-		b.size += s.Size()
-		b.ends = append(b.ends, b.size)
+		end += s.Size()
+		b.ends = append(b.ends, end)
 	}
+	b.begin()
 	return b
 }
 
-// addTail adds what follows the chunks, and returns the whole object's checksum. crc
-// is what sum returned.
-func (b *body) addTail(crc uint32) uint32 {
-	tail, object := fragment.Tail(b.frag, crc)
-	b.tail = tail
-	b.size += int64(len(tail))
-	return object
+func (b *body) begin() {
+	b.at, b.crc, b.chunks, b.tail = 0, 0, newVerifier(b.frag), nil
 }
 
-// sum reads header and chunks once and returns their CRC-32C. It fails where the
-// chunks are not what was written.
-func (b *body) sum() (uint32, error) {
-	buf, crc, v := make([]byte, min(b.size, maxRead)), uint32(0), newVerifier(b.frag)
-	for {
-		from := b.at
-		n, err := b.Read(buf)
-		crc = fragment.Checksum(crc, buf[:n])
-		if errors.Is(err, io.EOF) {
-			return crc, v.whole()
-		}
-		if err == nil && from >= fragment.DataStart {
-			err = v.pass(buf[:n])
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
+// Rewind implements port.Body.
+func (b *body) Rewind() error {
+	b.begin()
+	return nil
 }
 
-// Read implements io.Reader. A segment that is shorter than the fragment says is an
-// error: what was committed must be there.
+// Sum implements port.Body: it is known when the chunks have been read.
+func (b *body) Sum() (uint32, bool) { return b.object, b.tail != nil }
+
+// Read implements io.Reader. It fails where the chunks are not what was written, and
+// where a segment is shorter than the fragment says: what was committed must be there.
 func (b *body) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
 	}
-	if b.at >= b.size {
-		return 0, io.EOF
-	}
 	p = p[:min(len(p), maxRead)]
-	i := sort.Search(len(b.ends), func(i int) bool { return b.ends[i] > b.at })
-	n, err := 0, error(nil)
-	switch {
+	switch i := sort.Search(len(b.ends), func(i int) bool { return b.ends[i] > b.at }); {
 	case b.at < fragment.DataStart:
-		n = copy(p, fragment.Header()[b.at:])
+		n := copy(p, fragment.Header()[b.at:])
+		b.pass(p[:n])
+		return n, nil
 	case i < len(b.ends):
-		n, err = b.readSpan(p, i)
+		return b.readChunks(p, i)
 	default:
-		n = copy(p, b.tail[b.at-b.dataEnd():])
+		return b.readTail(p)
 	}
-	b.at += int64(n)
-	return n, err
 }
 
-func (b *body) dataEnd() int64 { return b.ends[len(b.ends)-1] }
+// readChunks reads from span i and looks at what it got.
+func (b *body) readChunks(p []byte, i int) (int, error) {
+	n, err := b.readSpan(p, i)
+	if err == nil {
+		err = b.chunks.pass(p[:n])
+	}
+	if err != nil {
+		b.failed = err
+		return 0, err
+	}
+	b.pass(p[:n])
+	return n, nil
+}
+
+// pass accounts for bytes before the tail.
+func (b *body) pass(p []byte) {
+	b.crc = fragment.Checksum(b.crc, p)
+	b.at += int64(len(p))
+}
+
+func (b *body) readTail(p []byte) (int, error) {
+	if b.tail == nil {
+		if err := b.chunks.whole(); err != nil {
+			return 0, err
+		}
+		b.tail, b.object = fragment.Tail(b.frag, b.crc)
+	}
+	in := b.at - b.ends[len(b.ends)-1]
+	if in == int64(len(b.tail)) {
+		return 0, io.EOF
+	}
+	n := copy(p, b.tail[in:])
+	b.at += int64(n)
+	return n, nil
+}
 
 // readSpan reads from span i at b.at, up to the span's end at most.
 func (b *body) readSpan(p []byte, i int) (int, error) {
@@ -128,21 +152,6 @@ func (b *body) open(first pos.Offset) error {
 	}
 	b.file, b.segment = f, first
 	return nil
-}
-
-// Seek implements io.Seeker.
-func (b *body) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += b.at
-	case io.SeekEnd:
-		offset += b.size
-	}
-	if offset < 0 {
-		return b.at, fmt.Errorf("seek to %d", offset)
-	}
-	b.at = offset
-	return offset, nil
 }
 
 // Close gives the file back. Reading goes on after it.

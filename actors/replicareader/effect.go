@@ -26,8 +26,6 @@ func (r *replicaReader) do(c *actors.Context, e upload.Effect) {
 		r.task(c, taskKey{kind: taskInspect}, func(context.Context) upload.Input { return r.inspect(e) })
 	case upload.Read:
 		r.task(c, taskKey{kind: taskRead}, func(context.Context) upload.Input { return r.read(e) })
-	case upload.Sum:
-		r.task(c, taskKey{taskSum, uint64(e.ID)}, func(ctx context.Context) upload.Input { return r.sum(ctx, e) })
 	case upload.PutAnchor:
 		r.task(c, taskKey{kind: taskAnchor}, func(ctx context.Context) upload.Input { return r.putAnchor(ctx, e) })
 	case upload.Upload:

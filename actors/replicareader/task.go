@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -21,7 +22,6 @@ const (
 	taskRoot    = "read root"
 	taskInspect = "inspect log"
 	taskRead    = "read log"
-	taskSum     = "sum fragment"
 	taskAnchor  = "put anchor"
 	taskUpload  = "upload fragment"
 	taskPutRoot = "put root"
@@ -119,7 +119,8 @@ func (r *replicaReader) putAnchor(ctx context.Context, e upload.PutAnchor) uploa
 func (r *replicaReader) putRoot(ctx context.Context, e upload.PutRoot) upload.Input {
 	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
 	defer cancel()
-	err := r.cfg.Store.Put(ctx, e.Key, bytes.NewReader(e.Body), int64(len(e.Body)), fragment.Checksum(0, e.Body), false)
+	body := port.NewBody(bytes.NewReader(e.Body), fragment.Checksum(0, e.Body))
+	err := r.cfg.Store.Put(ctx, e.Key, body, int64(len(e.Body)), false)
 	return upload.RootPut{Gen: e.Gen, Result: resultOf(err)}
 }
 
@@ -136,16 +137,21 @@ func (r *replicaReader) swapPointer(ctx context.Context, e upload.SwapPointer) u
 
 func (r *replicaReader) upload(ctx context.Context, e upload.Upload) upload.Input {
 	b := newBody(ctx, r.cfg.Disk, string(r.id), e.Fragment)
-	crc := b.addTail(e.CRC)
-	err := errors.Join(r.cfg.Uploads.Put(ctx, e.Key, b, b.size, crc, false), b.Close())
+	err := errors.Join(r.put(ctx, e, b), b.Close())
 	return upload.Uploaded{Gen: e.Gen, Ref: e.Ref, Floor: r.cfg.Local.First(), Result: resultOf(err)}
 }
 
-func (r *replicaReader) sum(ctx context.Context, e upload.Sum) upload.Input {
-	b := newBody(ctx, r.cfg.Disk, string(r.id), e.Fragment)
-	crc, err := b.sum()
-	err = errors.Join(err, b.Close())
-	return upload.Summed{Gen: e.Gen, ID: e.ID, CRC: crc, Floor: r.cfg.Local.First(), Result: resultOf(err)}
+func (r *replicaReader) put(ctx context.Context, e upload.Upload, b *body) error {
+	if e.Doubted {
+		if _, err := io.Copy(io.Discard, b); err != nil {
+			return err
+		}
+	}
+	err := r.cfg.Uploads.Put(ctx, e.Key, b, fragment.ObjectSize(e.Fragment), false)
+	if b.failed != nil {
+		return b.failed // which the store only passes on
+	}
+	return err
 }
 
 // resultOf says what a failure means for the machine.

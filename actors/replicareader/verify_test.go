@@ -3,6 +3,8 @@ package replicareader
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -88,7 +90,7 @@ func TestAChunkLargerThanTheReadBufferIsVerified(t *testing.T) {
 		b.write(file, slices.Concat(segment.FileHeader(), data), 0)
 		read := func() error {
 			o := newBody(context.Background(), b.disk, string(streamID), f)
-			_, err := o.sum()
+			_, err := io.ReadAll(o)
 			b.must(o.Close())
 			return err
 		}
@@ -113,17 +115,32 @@ func (b *bench) flip(first pos.Offset, at int64) {
 }
 
 // Bit rot in a closed segment stalls the upload there: what is damaged is never in the
-// store, and no seam lets the local file be trimmed. It heals with the bytes.
+// store, and no seam lets the local file be trimmed. It heals with the bytes. Once it is
+// known nothing of the fragment is sent before it was read through.
 func TestBitRotIsNotUploadedAndHeals(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.grow(12) // segments of 50 records: 0, 50, 100
 		damage := int64(segment.FileHeaderSize) + b.sizeOfChunk() + chunk.HeaderSize + 9
 		b.flip(50, damage) // in the chunk of 60
+		tried := 0
+		b.store.Fault = func(op, what string) error {
+			if op == "put" && strings.Contains(what, fmt.Sprintf("%020d", 60)) {
+				tried++
+			}
+			return nil
+		}
 		h := b.start()
+		b.pass(300 * time.Millisecond)
+		if why := b.status(h).Pipeline.StalledWhy; !strings.Contains(why, segment.FileName(50)) || strings.Contains(why, "object store") {
+			t.Fatalf("after the first try: %q", why)
+		}
 		b.pass(10 * time.Minute)
 		s := b.status(h)
 		if s.Remote.PersistedNext != 60 || s.Pipeline.Stalled != 60 || !strings.Contains(s.Pipeline.StalledWhy, segment.FileName(50)) {
 			t.Fatalf("persisted up to %s, stalled at %s: %s", s.Remote.PersistedNext, s.Pipeline.Stalled, s.Pipeline.StalledWhy)
+		}
+		if tried != 1 {
+			t.Fatalf("the store was asked %d times to take it", tried)
 		}
 		if why := s.Trouble(); !strings.Contains(why, "stalled at offset 60") {
 			t.Fatalf("trouble %q", why)

@@ -3,7 +3,6 @@ package storemonitor
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,11 +82,11 @@ type guarded struct {
 }
 
 // Put implements port.ObjectStore.
-func (s *guarded) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
+func (s *guarded) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
 	if err := s.gate.pass(ctx, "put", key); err != nil {
 		return err
 	}
-	return s.ObjectStore.Put(ctx, key, body, size, crc32c, ifAbsent)
+	return s.ObjectStore.Put(ctx, key, body, size, ifAbsent)
 }
 
 // Delete implements port.ObjectStore.

@@ -90,7 +90,7 @@ func (b *bench) passes(class port.Class) {
 	inner.Replace("d", []byte("x"))
 	guarded := b.gate.Guard(inner)
 	body := []byte("x")
-	err := guarded.Put(b.t.Context(), "a", bytes.NewReader(body), 1, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)), true)
+	err := guarded.Put(b.t.Context(), "a", port.NewBody(bytes.NewReader(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), 1, true)
 	_, gone := guarded.Delete(b.t.Context(), []string{"d"})
 	if port.ClassOf(err) != class || port.ClassOf(gone) != class {
 		b.t.Errorf("put: %v, delete: %v: want class %q", err, gone, class)

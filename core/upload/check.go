@@ -80,7 +80,7 @@ func (m *Machine) checkAnchor() error {
 		return fmt.Errorf("U3: a persist before the anchor")
 	}
 	for _, f := range m.flights {
-		if f.stage > stageReady {
+		if f.stage > stageCut {
 			return fmt.Errorf("U3: fragment [%s, %s) is at stage %d before the anchor", f.frag.First, f.frag.Next, f.stage)
 		}
 	}
@@ -88,21 +88,14 @@ func (m *Machine) checkAnchor() error {
 }
 
 func (m *Machine) checkBounds() error {
-	l, prepared := m.applied, 0
+	l := m.applied
 	for _, f := range m.flights {
-		fits := l.count < m.cfg.MaxAhead && l.bytes < m.cfg.MaxAheadBytes
-		if !fits && f.stage > stageReady {
-			return fmt.Errorf("U4: fragment [%s, %s) is at stage %d with %d fragments and %d bytes before it that the pointer does not name",
-				f.frag.First, f.frag.Next, f.stage, l.count, l.bytes)
-		}
-		if !fits {
-			prepared++
+		if l.count >= m.cfg.MaxAhead || l.bytes >= m.cfg.MaxAheadBytes {
+			return fmt.Errorf("U4: fragment [%s, %s) is cut with %d fragments and %d bytes before it that the pointer does not name",
+				f.frag.First, f.frag.Next, l.count, l.bytes)
 		}
 		l.count++
 		l.bytes += f.frag.Size
-	}
-	if prepared > m.cfg.MaxPrepared {
-		return fmt.Errorf("U4: %d fragments are prepared", prepared)
 	}
 	return nil
 }

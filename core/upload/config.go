@@ -22,13 +22,11 @@ type Config struct {
 	// PersistInterval (2 s) old, or when nothing is under way and the edits are worthwhile.
 	PersistEdits    int
 	PersistInterval time.Duration
-	// MaxAhead (8) and MaxAheadBytes (512 MiB) bound the fragments that are uploaded, or on
-	// their way, but not persisted; the first is allowed whatever its size. MaxPrepared (4)
-	// more are cut and summed meanwhile, to be on their way as soon as the pointer has moved.
-	// Then nothing further is read: the local log keeps it, as long as its own bounds allow.
+	// MaxAhead (8) and MaxAheadBytes (512 MiB) bound the fragments that are cut and not
+	// persisted; the first is allowed whatever its size. Beyond them nothing is read: the
+	// local log keeps it, as long as its own bounds allow.
 	MaxAhead      int
 	MaxAheadBytes int64
-	MaxPrepared   int
 	// Grace (1 h) is how long an object that nothing names any more is kept for readers
 	// that looked before.
 	Grace time.Duration
@@ -47,7 +45,6 @@ func (c Config) withDefaults() Config {
 	def(&c.PersistInterval, 2*time.Second)
 	def(&c.MaxAhead, 8)
 	def(&c.MaxAheadBytes, 512<<20)
-	def(&c.MaxPrepared, 4)
 	def(&c.Grace, time.Hour)
 	def(&c.TransferDeadline, 180*time.Second)
 	def(&c.ReadChunks, 512)

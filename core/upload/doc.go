@@ -9,7 +9,7 @@
 //
 // # The path of a fragment
 //
-//	cut -> summed -> (anchor) -> submitted -> granted -> uploaded -> applied -> persisted
+//	cut -> (anchor) -> submitted -> granted -> uploaded -> applied -> persisted
 //
 // Several are under way at once, in any order; they are applied in the order they
 // were cut, and only where they meet the manifest's next offset. One that fails

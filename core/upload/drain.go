@@ -19,28 +19,21 @@ type drain struct {
 	why       string // the last failure of reading, if it was no transient one
 }
 
-// room reports whether another fragment may be cut: it could be submitted, or no more
-// than the bounds allow are prepared.
-func (m *Machine) room() bool {
-	within, l := m.within()
-	return m.fits(l) || len(m.flights)-within < m.cfg.MaxPrepared
-}
+// room reports whether another fragment may be cut: the pointer lags behind by no more
+// than the bounds.
+func (m *Machine) room() bool { return m.fits(m.ahead()) }
 
-// within is how many of the flights, the first ones, may be submitted: the pointer lags
-// behind them by no more than the bounds. l is what was cut and is not persisted.
-func (m *Machine) within() (n int, l load) {
-	l = m.applied
-	for i, f := range m.flights {
-		if m.fits(l) {
-			n = i + 1
-		}
+// ahead is what was cut and is not persisted.
+func (m *Machine) ahead() load {
+	l := m.applied
+	for _, f := range m.flights {
 		l.count++
 		l.bytes += f.frag.Size
 	}
-	return n, l
+	return l
 }
 
-// fits reports whether a fragment may be submitted of which so much is ahead.
+// fits reports whether a fragment may be cut that has so much before it.
 func (m *Machine) fits(l load) bool {
 	return l.count < m.cfg.MaxAhead && l.bytes < m.cfg.MaxAheadBytes
 }

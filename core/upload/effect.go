@@ -40,14 +40,6 @@ type (
 		Gen  Gen
 		From pos.Offset
 	}
-	// Sum computes the checksum of the fragment's header and chunks: Summed. It comes
-	// right after the cut, while the bytes are likely still in memory, and only once,
-	// however often the upload is tried.
-	Sum struct {
-		Gen      Gen
-		ID       FlightID
-		Fragment *fragment.Fragment
-	}
 	// PutAnchor notes in the metadata store that objects may exist from now on:
 	// AnchorPut. No object is put before it has succeeded.
 	PutAnchor struct{ Gen Gen }
@@ -56,13 +48,15 @@ type (
 		Ref   pace.Ref
 		Bytes int64
 	}
-	// Upload puts the fragment under Key: Uploaded.
+	// Upload puts the fragment under Key, and holds its chunks to what was committed on the
+	// way: Uploaded. Doubted: an attempt failed for good, perhaps because they are damaged;
+	// they are read through before anything is sent.
 	Upload struct {
 		Gen      Gen
 		Ref      pace.Ref
 		Key      string
 		Fragment *fragment.Fragment // its UID is the key's
-		CRC      uint32
+		Doubted  bool
 	}
 	// PutRoot puts a root object: RootPut.
 	PutRoot struct {
@@ -153,7 +147,6 @@ func (ReadRoot) effect()     {}
 func (Inspect) effect()      {}
 func (Read) effect()         {}
 func (Listen) effect()       {}
-func (Sum) effect()          {}
 func (PutAnchor) effect()    {}
 func (Submit) effect()       {}
 func (Upload) effect()       {}

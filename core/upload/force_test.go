@@ -30,7 +30,7 @@ func TestACutOnRequestWaitsForTheLogToBeRead(t *testing.T) {
 	if got := firsts(r.m.flights); len(got) != 2 || got[1] != 120 {
 		t.Fatalf("cut at %v", got)
 	}
-	if len(all[Sum](r)) != 2 {
+	if len(all[Submit](r)) != 2 {
 		t.Fatalf("it does not go on with what was cut: %s", dump(r.out))
 	}
 }
@@ -57,7 +57,7 @@ func TestACutOnRequestIsRefused(t *testing.T) {
 			r := opened(t, testConfig, stored(), log(0, 400))
 			r.chunks(100, 360)
 			return r
-		}, CutNoRoom, 340},
+		}, CutNoRoom, 260},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			r := c.rig(t)

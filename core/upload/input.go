@@ -112,15 +112,6 @@ type (
 		Stamp
 		Gen Gen
 	}
-	// Summed answers Sum.
-	Summed struct {
-		Stamp
-		Gen   Gen
-		ID    FlightID
-		CRC   uint32     // of the header and the chunks, as fragment.Tail takes it
-		Floor pos.Offset // LF at that moment
-		Result
-	}
 	// AnchorPut answers PutAnchor. FaultMissing: the stream was deleted.
 	AnchorPut struct {
 		Stamp
@@ -196,7 +187,6 @@ func (RootRead) input()       {}
 func (Inspected) input()      {}
 func (ChunksRead) input()     {}
 func (Moved) input()          {}
-func (Summed) input()         {}
 func (AnchorPut) input()      {}
 func (Granted) input()        {}
 func (GovernorUp) input()     {}
@@ -236,9 +226,6 @@ func Stamped(in Input, s Stamp) Input {
 		in.Stamp = s
 		return in
 	case Moved:
-		in.Stamp = s
-		return in
-	case Summed:
 		in.Stamp = s
 		return in
 	case AnchorPut:

@@ -17,8 +17,7 @@ import (
 //	U2 the live manifest is the persisted one with the pending edits applied, and both
 //	   are well-formed
 //	U3 before the anchor is written nothing is submitted, uploaded or put
-//	U4 the fragments that are uploaded, or on their way, and are not persisted stay within
-//	   the bounds of Config, and so do those that are prepared to follow them
+//	U4 the fragments that are cut and not persisted stay within the bounds of Config
 //	U5 what is assembled, and what was read ahead, continues the last cut fragment or
 //	   lies above it
 //	U6 no two fragments share an id or a ref, and a fragment has a ref only from its
@@ -55,7 +54,8 @@ type Machine struct {
 	assembly *fragment.Assembly
 	flights  []*flight // in the order they were cut
 
-	failing int // uploads that failed since the last that did not
+	away    bool // the store failed for a while, and has stored nothing since
+	failing int  // uploads that failed since the last that did not
 	told    failures
 	passing int // times that the floor passed what was not uploaded, since then
 
@@ -154,8 +154,6 @@ func (m *Machine) dispatch(in Input) {
 		m.chunksRead(in)
 	case Moved:
 		m.moved(in)
-	case Summed:
-		m.summed(in)
 	case AnchorPut:
 		m.anchorPut(in)
 	case Uploaded:
@@ -246,6 +244,7 @@ func (m *Machine) drop() {
 	m.edits, m.applied, m.drops = nil, load{}, nil
 	m.live, m.now, m.contradicted = nil, nil, false
 	m.anchors, m.anchor = anchorUnknown, retry{}
+	m.away = false
 }
 
 func (m *Machine) waitFor(p phase, until pos.Millis, why string) {

@@ -99,6 +99,7 @@ func (m *Machine) rootPut(in RootPut) {
 	case in.Gen != m.gen || p.stage != persistPutting:
 	case in.Fault == FaultNone:
 		p.retry = retry{}
+		m.back()
 		m.swap()
 	default:
 		if len(p.lost) == maxLost {
@@ -106,13 +107,14 @@ func (m *Machine) rootPut(in RootPut) {
 		}
 		p.lost = append(p.lost, m.rootKey(p.next))
 		p.stage, p.edits, p.applied, p.drops = persistIdle, 0, load{}, 0
+		m.away = m.away || in.Fault == FaultTransient
 		m.persistFailed(in.Result, "the manifest can't be stored")
 	}
 }
 
 func (m *Machine) persistFailed(r Result, what string) {
 	m.counts.PersistsFailed++
-	m.persist.failed(FaultLasting, m.at)
+	m.persist.failed(r.Fault, m.at)
 	m.persist.why = r.Why
 	m.sparse(m.persist.fails, LevelWarn, fmt.Sprintf("%s, its last %d changes are not durable: %s", what, len(m.edits), r.Why))
 }

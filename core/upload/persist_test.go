@@ -47,7 +47,7 @@ func TestALargeFragmentIsPersistedOnceNothingIsUnderWay(t *testing.T) {
 	large := chunkAt(100, 3)
 	large.Size = worthwhile
 	r.do(ChunksRead{Stamp: r.stamp(), Chunks: append([]segment.ChunkRef{large}, chunksOf(110, 130)...), End: true})
-	s := r.sum()
+	s := all[Submit](r)
 	for _, s := range s {
 		r.grant(s.Ref)
 	}
@@ -254,7 +254,6 @@ func TestItem13LateResultsAreDropped(t *testing.T) {
 	before := r.m.Status()
 	for _, in := range []Input{
 		Uploaded{Stamp: r.stamp(), Gen: old, Ref: refs[1]},
-		Summed{Stamp: r.stamp(), Gen: old, ID: 1},
 		ChunksRead{Stamp: r.stamp(), Gen: old, Chunks: chunksOf(100, 120)},
 		Moved{Stamp: r.stamp(), Gen: old},
 		RootPut{Stamp: r.stamp(), Gen: old},
@@ -396,10 +395,17 @@ func TestRootUploadsBackOffAndWhatTheyMayHaveLeftIsCollected(t *testing.T) {
 	r.after(2 * time.Second)
 	var failed []string
 	for i := range 20 {
+		fault, first, most := FaultTransient, 5*time.Millisecond, 5*time.Second // half of it after the second
+		if i >= 12 {
+			fault, first, most = FaultLasting, time.Second, 30*time.Second
+		}
 		failed = append(failed, one[PutRoot](r).Key)
-		r.do(RootPut{Stamp: r.stamp(), Result: Result{FaultTransient, "503"}})
+		r.do(RootPut{Stamp: r.stamp(), Result: Result{fault, "503"}})
+		if i == 0 {
+			continue // at once
+		}
 		none[PutRoot](r)
-		limit := min(time.Second<<i, 30*time.Second)
+		limit := min(first<<i, most)
 		if wait := r.m.persist.at.Sub(r.now); wait < limit/2 || wait > limit {
 			t.Fatalf("try %d waits %s", i, wait)
 		}

@@ -184,7 +184,7 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 	for _, f := range m.flights {
 		s.Bytes += f.frag.Size
 		switch f.stage {
-		case stageCut, stageSumming, stageReady:
+		case stageCut:
 			s.Cut++
 		case stageSubmitted:
 			s.Submitted++

@@ -91,8 +91,6 @@ func TestTraceOfAStreamThroughAnOutage(t *testing.T) {
 	tr.in(Inspected{Stamp: r.stamp(), Local: Local{First: 0, Next: 40}})
 	tr.say("Two fragments are cut; the anchor comes before any object.")
 	tr.in(ChunksRead{Stamp: r.stamp(), Chunks: chunksOf(0, 40), End: true})
-	tr.in(Summed{Stamp: r.stamp(), ID: 1, CRC: 1})
-	tr.in(Summed{Stamp: r.stamp(), ID: 2, CRC: 2})
 	tr.in(AnchorPut{Stamp: r.stamp(), Result: Result{FaultTransient, "timed out"}})
 	tr.wait(time.Second)
 	tr.in(AnchorPut{Stamp: r.stamp()})
@@ -107,9 +105,6 @@ func TestTraceOfAStreamThroughAnOutage(t *testing.T) {
 	tr.say("The object store goes down while the log grows.")
 	tr.in(Moved{Stamp: r.stamp()})
 	tr.in(ChunksRead{Stamp: r.stamp(), Chunks: chunksOf(40, 100), End: true})
-	for id := range FlightID(3) {
-		tr.in(Summed{Stamp: r.stamp(), ID: 3 + id, CRC: 3})
-	}
 	tr.in(Granted{Stamp: r.stamp(), Ref: 3})
 	tr.in(Uploaded{Stamp: r.stamp(), Ref: 3, Result: Result{FaultTransient, "503"}})
 	tr.in(Granted{Stamp: r.stamp(), Ref: 6})
@@ -118,7 +113,6 @@ func TestTraceOfAStreamThroughAnOutage(t *testing.T) {
 	tr.say("Local retention takes [40, 50) before it could be uploaded: a gap, and the rest of the fragment goes on.")
 	tr.in(Granted{Stamp: r.stamp(), Ref: 7})
 	tr.in(Uploaded{Stamp: r.stamp(), Ref: 7, Floor: 50, Result: Result{FaultMissing, "no segment 0"}})
-	tr.in(Summed{Stamp: r.stamp(), ID: 3, CRC: 3})
 	tr.in(Granted{Stamp: r.stamp(), Ref: 8})
 	tr.in(Uploaded{Stamp: r.stamp(), Ref: 8, Floor: 50})
 	tr.say("The answer to the swap is lost; the own uid tells.")

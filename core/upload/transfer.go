@@ -15,8 +15,6 @@ type stage uint8
 
 const (
 	stageCut stage = iota
-	stageSumming
-	stageReady // for the governor
 	stageSubmitted
 	stageUploading
 	stageUploaded
@@ -29,7 +27,6 @@ type flight struct {
 	frag     *fragment.Fragment
 	after    pos.Offset // what the manifest's next is when its turn comes; below frag.First: a gap
 	stage    stage
-	crc      uint32
 	ref      pace.Ref   // submitted and uploading
 	deadline pos.Millis // uploading
 	lasting  bool       // the last failure was no transient one
@@ -60,21 +57,50 @@ func (m *Machine) transfer() {
 		m.anchors = anchorWriting
 		m.emit(PutAnchor{Gen: m.gen})
 	}
-	within, _ := m.within()
-	for i, f := range m.flights {
-		switch {
-		case m.at.Now < f.at:
-		case f.stage == stageCut:
-			f.stage = stageSumming
-			m.emit(Sum{Gen: m.gen, ID: f.id, Fragment: f.frag})
-		case f.stage == stageReady && m.anchors == anchorDone && i < within:
-			m.lastRef++
-			f.stage, f.ref = stageSubmitted, m.lastRef
-			if f.fails > 0 {
-				m.counts.Retries++
-			}
-			m.emit(Submit{Ref: f.ref, Bytes: fragment.ObjectSize(f.frag)})
+	if m.anchors != anchorDone {
+		return
+	}
+	for _, f := range m.flights {
+		if f.stage != stageCut || m.at.Now < f.at || m.away && !m.mayTry(f) {
+			continue
 		}
+		m.lastRef++
+		f.stage, f.ref = stageSubmitted, m.lastRef
+		if f.fails > 0 {
+			m.counts.Retries++
+		}
+		m.emit(Submit{Ref: f.ref, Bytes: fragment.ObjectSize(f.frag)})
+	}
+}
+
+// mayTry reports whether f may be submitted although the store is away: one thing of a
+// stream finds out whether it is back, the root if that could not be put, else the first
+// fragment that has no trouble of its own.
+func (m *Machine) mayTry(f *flight) bool {
+	if p := &m.persist; p.fails > 0 && (p.stage == persistIdle || p.stage == persistPutting) {
+		return false
+	}
+	for _, g := range m.flights {
+		if g.stage != stageUploaded && !g.lasting {
+			return g == f
+		}
+	}
+	return true
+}
+
+// back ends the store's being away: what waited for it goes on at once.
+func (m *Machine) back() {
+	if !m.away {
+		return
+	}
+	m.away = false
+	for _, f := range m.flights {
+		if !f.lasting {
+			f.at = 0
+		}
+	}
+	if m.persist.stage == persistIdle {
+		m.persist.at = 0
 	}
 }
 
@@ -92,21 +118,6 @@ func (m *Machine) anchorPut(in AnchorPut) {
 	}
 }
 
-func (m *Machine) summed(in Summed) {
-	i := slices.IndexFunc(m.flights, func(f *flight) bool { return f.id == in.ID && f.stage == stageSumming })
-	if in.Gen != m.gen || i < 0 {
-		return
-	}
-	f := m.flights[i]
-	if in.Fault != FaultNone {
-		f.stage = stageCut
-		m.flightFailed(f, in.Result, in.Floor)
-		return
-	}
-	f.crc, f.stage, f.retry = in.CRC, stageReady, retry{}
-	f.lasting, f.why = false, ""
-}
-
 func (m *Machine) granted(in Granted) {
 	f := m.byRef(in.Ref, stageSubmitted)
 	if f == nil {
@@ -117,7 +128,7 @@ func (m *Machine) granted(in Granted) {
 	frag.UID = m.at.UID
 	f.frag, f.stage = &frag, stageUploading
 	f.deadline = m.at.Now.Add(m.cfg.deadlineFor(frag.Size))
-	m.emit(Upload{Gen: m.gen, Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, CRC: f.crc})
+	m.emit(Upload{Gen: m.gen, Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, Doubted: f.lasting})
 }
 
 func (m *Machine) byRef(ref pace.Ref, at stage) *flight {
@@ -138,7 +149,7 @@ func (m *Machine) governorUp() {
 	for _, f := range m.flights {
 		if f.stage == stageSubmitted {
 			refs = append(refs, f.ref)
-			f.stage, f.ref = stageReady, 0
+			f.stage, f.ref = stageCut, 0
 		}
 	}
 	if len(refs) > 0 {
@@ -181,6 +192,7 @@ func (m *Machine) uploaded(in Uploaded) {
 	}
 	m.emit(Release{Ref: f.ref})
 	f.ref, f.deadline, f.stage = 0, 0, stageUploaded
+	m.back()
 	if m.told.open {
 		m.note(LevelInfo, fmt.Sprintf("uploads go on; %d have failed one after the other", m.failing))
 	}
@@ -198,7 +210,7 @@ func (m *Machine) endUpload(f *flight) {
 		f.lost = slices.Delete(f.lost, 0, 1)
 	}
 	f.lost = append(f.lost, f.frag.UID)
-	f.ref, f.deadline, f.stage = 0, 0, stageReady
+	f.ref, f.deadline, f.stage = 0, 0, stageCut
 }
 
 // flightFailed decides what becomes of a fragment: what the local floor has passed
@@ -210,6 +222,7 @@ func (m *Machine) flightFailed(f *flight, r Result, floor pos.Offset) {
 		return
 	}
 	f.failed(r.Fault, m.at)
+	m.away = m.away || r.Fault == FaultTransient
 	f.lasting, f.why = r.Fault != FaultTransient, r.Why
 	if f.lasting {
 		m.counts.LastingRetries++
@@ -254,7 +267,7 @@ func (m *Machine) cutOff(f *flight, floor pos.Offset) {
 	m.passed(f.frag.First, min(floor, f.frag.Next))
 	m.collectLost(f)
 	if rest := above(f.frag, floor); rest != nil {
-		f.frag, f.stage, f.crc, f.retry = rest, stageCut, 0, retry{}
+		f.frag, f.stage, f.retry = rest, stageCut, retry{}
 		f.lasting, f.why = false, ""
 		return
 	}
@@ -346,7 +359,7 @@ func (m *Machine) wakeTransfers(earliest func(pos.Millis)) {
 	}
 	for _, f := range m.flights {
 		switch f.stage {
-		case stageCut, stageReady:
+		case stageCut:
 			if f.at > m.at.Now {
 				earliest(f.at)
 			}

@@ -53,31 +53,27 @@ func TestASlowStreamReachesTheStoreByAge(t *testing.T) {
 		t.Fatalf("wakes at %s", got)
 	}
 	r.after(5*time.Minute - time.Millisecond)
-	none[Sum](r)
+	none[Submit](r)
 	r.after(time.Millisecond)
-	if got := one[Sum](r).Fragment; got.First != 100 || got.Next != 110 || got.Chunks != 1 {
+	if got := r.grant(one[Submit](r).Ref).Fragment; got.First != 100 || got.Next != 110 || got.Chunks != 1 {
 		t.Fatalf("cut %+v", got)
 	}
 }
 
 // Item 51: one chunk far above the target is one fragment of its size. It alone is more
-// than may be ahead of the pointer: what follows it is prepared, and waits.
+// than may be ahead of the pointer: what follows it waits in the log.
 func TestItem51OneHugeChunk(t *testing.T) {
 	r := opened(t, testConfig, stored(), log(0, 130))
 	huge := chunkAt(100, 3)
 	huge.Size = 2 << 30
 	r.do(ChunksRead{Stamp: r.stamp(), Chunks: append([]segment.ChunkRef{huge}, chunksOf(110, 130)...), End: true})
-	if got := all[Sum](r)[0].Fragment; got.Size != 2<<30 || got.Chunks != 1 {
-		t.Fatalf("cut %+v", got)
+	ref := one[Submit](r).Ref
+	if got := r.grant(ref).Fragment; got.Size != 2<<30 || got.Chunks != 1 || len(r.m.flights) != 1 {
+		t.Fatalf("cut %+v, of %d", got, len(r.m.flights))
 	}
-	submits := r.sum()
-	if len(submits) != 1 || len(r.m.flights) != 2 {
-		t.Fatalf("submitted %+v of %d", submits, len(r.m.flights))
-	}
-	r.grant(submits[0].Ref)
-	r.upload(submits[0].Ref)
+	r.upload(ref)
 	none[Submit](r)
-	r.persist()
+	r.finishPersist() // at once: so much by itself
 	one[Submit](r)
 }
 
@@ -278,7 +274,8 @@ func TestItem03And06GapKeepsTheDurablePrefix(t *testing.T) {
 	if got := firsts(r.m.flights); !slices.Equal(got, []pos.Offset{150, 160}) {
 		t.Fatalf("left %v", got)
 	}
-	f := one[Sum](r).Fragment
+	ref := one[Submit](r).Ref
+	f := r.m.byRef(ref, stageSubmitted).frag
 	want := fragment.Fragment{
 		First: 150, Next: 160, FirstTime: 1150, LastTime: 1150, Epoch: 3, Size: 100, Chunks: 1,
 		Spans: []fragment.Span{{Segment: 150, Start: 8, End: 108}},
@@ -287,9 +284,8 @@ func TestItem03And06GapKeepsTheDurablePrefix(t *testing.T) {
 	if !reflect.DeepEqual(*f, want) {
 		t.Fatalf("cut off %+v, want %+v", *f, want)
 	}
-	s := r.sum()
-	r.grant(s[0].Ref)
-	r.upload(s[0].Ref)
+	r.grant(ref)
+	r.upload(ref)
 	r.upload(refs[3])
 	r.persist()
 	m := r.m.stored
@@ -397,13 +393,12 @@ func TestItem50RestartUploadsAgainUnderANewName(t *testing.T) {
 func TestUploadsRunAtMostEightFragmentsAheadOfThePointer(t *testing.T) {
 	r := opened(t, testConfig, stored(), log(0, 500))
 	s := r.chunks(100, 400)
-	if len(s) != 8 || len(r.m.flights) != 12 {
+	if len(s) != 8 || len(r.m.flights) != 8 {
 		t.Fatalf("submitted %d of %d", len(s), len(r.m.flights))
 	}
 	for _, s := range s {
 		r.grant(s.Ref)
 		r.upload(s.Ref)
-		none[Sum](r)
 		none[Read](r)
 		none[Submit](r)
 	}
@@ -412,12 +407,8 @@ func TestUploadsRunAtMostEightFragmentsAheadOfThePointer(t *testing.T) {
 	}
 	r.do(RootPut{Stamp: r.stamp()})
 	r.do(PointerSwapped{Stamp: r.stamp()})
-	// The four that were prepared go at once, and a fifth once it is summed.
-	if now, next := len(all[Submit](r)), len(all[Sum](r)); now != 4 || next != 3 {
-		t.Fatalf("%d go and %d more are cut after 5 were persisted", now, next)
-	}
-	if s := r.sum(); len(s) != 1 {
-		t.Fatalf("%d more go", len(s))
+	if n := len(all[Submit](r)); n != 5 {
+		t.Fatalf("%d go after 5 were persisted", n)
 	}
 }
 

@@ -88,7 +88,7 @@ func (w *world) do(e Effect) {
 			w.t.Fatalf("%s before the anchor", name(e))
 		}
 		w.asked = append(w.asked, e.(Effect))
-	case ReadPointer, ReadRoot, Inspect, Read, Sum, PutAnchor, SwapPointer, Listen:
+	case ReadPointer, ReadRoot, Inspect, Read, PutAnchor, SwapPointer, Listen:
 		w.asked = append(w.asked, e.(Effect))
 	case Abort:
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool { _, ok := e.(Listen); return ok })
@@ -222,9 +222,6 @@ func (w *world) answer(i int) {
 		} else {
 			w.asked = append(w.asked, e)
 		}
-	case Sum:
-		r, _ := w.fault()
-		w.answered(e.Gen, Summed{Stamp: s, Gen: e.Gen, ID: e.ID, Floor: w.floor, Result: w.source(e.Fragment.First, r)})
 	case PutAnchor:
 		r, happened := w.fault()
 		w.anchored = w.anchored || happened

@@ -71,8 +71,8 @@ var Plants = []Plant{
 		Seed: 1,
 		Edits: []Edit{{
 			File: "core/upload/persist.go",
-			Old:  "\t\tp.retry = retry{}\n\t\tm.swap()",
-			New:  "\t\tp.retry = retry{}\n\t\tm.persisted()",
+			Old:  "\t\tm.back()\n\t\tm.swap()",
+			New:  "\t\tm.back()\n\t\tm.persisted()",
 		}},
 	},
 	{

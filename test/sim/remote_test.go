@@ -64,8 +64,8 @@ type recorded struct {
 	to *recorder
 }
 
-func (s recorded) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
-	err := s.ObjectStore.Put(ctx, key, body, size, crc32c, ifAbsent)
+func (s recorded) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
+	err := s.ObjectStore.Put(ctx, key, body, size, ifAbsent)
 	s.to.note(err)
 	return err
 }

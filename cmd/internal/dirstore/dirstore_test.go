@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 
 func put(s *Store, key string, body io.ReadSeeker, text string) error {
 	sum := crc32.Checksum([]byte(text), castagnoli)
-	return s.Put(context.Background(), key, body, int64(len(text)), sum, false)
+	return s.Put(context.Background(), key, port.NewBody(body, sum), int64(len(text)), false)
 }
 
 func keys(t *testing.T, s *Store) string {
@@ -141,9 +141,9 @@ func TestPutsLeaveNothingBehind(t *testing.T) {
 	must(t, put(s, "a", strings.NewReader("x"), "x"))
 	must(t, s.Probe(t.Context()))
 	sum := crc32.Checksum([]byte("x"), castagnoli)
-	must(t, s.Put(t.Context(), "b", strings.NewReader("x"), 1, sum, true))
+	must(t, s.Put(t.Context(), "b", port.NewBody(strings.NewReader("x"), sum), 1, true))
 	for _, absent := range []bool{true, false} {
-		if err := s.Put(t.Context(), "b/c", strings.NewReader("x"), 1, sum, absent); port.ClassOf(err) != port.Denied {
+		if err := s.Put(t.Context(), "b/c", port.NewBody(strings.NewReader("x"), sum), 1, absent); port.ClassOf(err) != port.Denied {
 			t.Errorf("an object below an object: %v", err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestFoldersThatAnOperatorRemovedComeBack(t *testing.T) {
 	for _, absent := range []bool{false, true} {
 		must(t, put(s, "p/q/a", strings.NewReader("x"), "x"))
 		must(t, os.RemoveAll(filepath.Join(dir, "p")))
-		must(t, s.Put(t.Context(), "p/q/b", strings.NewReader(""), 0, 0, absent))
+		must(t, s.Put(t.Context(), "p/q/b", port.NewBody(strings.NewReader(""), 0), 0, absent))
 		if got := keys(t, s); got != "p/q/b " {
 			t.Errorf("listed %q", got)
 		}
@@ -236,7 +236,7 @@ func TestAContextThatEndsDuringAPut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	text := strings.Repeat("x", 3*block)
 	body := cancelling{strings.NewReader(text), cancel}
-	err := s.Put(ctx, "a", body, int64(len(text)), crc32.Checksum([]byte(text), castagnoli), false)
+	err := s.Put(ctx, "a", port.NewBody(body, crc32.Checksum([]byte(text), castagnoli)), int64(len(text)), false)
 	if port.ClassOf(err) != port.Timeout {
 		t.Errorf("Put: %v", err)
 	}
@@ -264,7 +264,7 @@ func TestAFolderThatIsNotInItsPlace(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	put := func(key string) error {
-		return s.Put(t.Context(), key, strings.NewReader("x"), 1, crc32.Checksum([]byte("x"), castagnoli), false)
+		return s.Put(t.Context(), key, port.NewBody(strings.NewReader("x"), crc32.Checksum([]byte("x"), castagnoli)), 1, false)
 	}
 	must(t, put("p/a"))
 	must(t, os.Rename(dir, dir+".away"))

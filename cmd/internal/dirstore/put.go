@@ -18,7 +18,7 @@ const block = 256 << 10
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Put implements port.ObjectStore.
-func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
+func (s *Store) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
 	err := s.ready(ctx, key)
 	if err == nil && ifAbsent {
 		err = s.absent(key)
@@ -26,7 +26,7 @@ func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, size in
 	if err != nil {
 		return storeError("put", key, err)
 	}
-	name, err := s.write(ctx, body, size, crc32c)
+	name, err := s.write(ctx, body, size)
 	if err != nil {
 		return storeError("put", key, err)
 	}
@@ -50,8 +50,8 @@ func (s *Store) absent(key string) error {
 }
 
 // write stores a verified body under a temporary name, durably.
-func (s *Store) write(ctx context.Context, body io.ReadSeeker, size int64, crc32c uint32) (string, error) {
-	if _, err := body.Seek(0, io.SeekStart); err != nil {
+func (s *Store) write(ctx context.Context, body port.Body, size int64) (string, error) {
+	if err := body.Rewind(); err != nil {
 		return "", err
 	}
 	name, f, err := s.work.file()
@@ -59,8 +59,8 @@ func (s *Store) write(ctx context.Context, body io.ReadSeeker, size int64, crc32
 		return "", err
 	}
 	n, sum, err := copyBody(ctx, f, io.LimitReader(body, size+1))
-	if err == nil && (n != size || sum != crc32c) {
-		err = fmt.Errorf("announced %d bytes with CRC-32C %08x, got %d (or more) with %08x: %w", size, crc32c, n, sum, port.Checksum)
+	if err == nil {
+		err = verify(body, n, size, sum)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -69,6 +69,17 @@ func (s *Store) write(ctx context.Context, body io.ReadSeeker, size int64, crc32
 		return "", errors.Join(err, s.work.drop(name))
 	}
 	return name, nil
+}
+
+// verify holds what was written to what the body says of itself.
+func verify(body port.Body, n, size int64, sum uint32) error {
+	if n != size {
+		return fmt.Errorf("announced %d bytes, got %d (or more): %w", size, n, port.Checksum)
+	}
+	if want, known := body.Sum(); !known || sum != want {
+		return fmt.Errorf("announced CRC-32C %08x (known: %v), got %08x: %w", want, known, sum, port.Checksum)
+	}
+	return nil
 }
 
 // copyBody writes body to w and returns its size and checksum.

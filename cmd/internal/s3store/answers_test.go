@@ -1,7 +1,6 @@
 package s3store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,17 +21,19 @@ type script struct {
 	mu     sync.Mutex
 	answer http.HandlerFunc
 	asked  []*http.Request
+	sent   []string
 }
 
 func scripted(t *testing.T) *script {
 	t.Helper()
 	s := &script{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
 		s.mu.Lock()
-		s.asked = append(s.asked, r)
+		s.asked, s.sent = append(s.asked, r), append(s.sent, string(body))
 		answer := s.answer
 		s.mu.Unlock()
-		if _, err := io.Copy(io.Discard, r.Body); err == nil && answer != nil {
+		if err == nil && answer != nil {
 			answer(w, r)
 		}
 	}))
@@ -43,13 +44,19 @@ func scripted(t *testing.T) *script {
 func (s *script) set(answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answer, s.asked = answer, nil
+	s.answer, s.asked, s.sent = answer, nil, nil
 }
 
 func (s *script) requests() []*http.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
+}
+
+func (s *script) bodies() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
 }
 
 func says(status int, body string) http.HandlerFunc {
@@ -273,7 +280,7 @@ func TestWhatARequestCarries(t *testing.T) {
 	s := against(t, server, func(c *Config) {
 		c.Encryption, c.KMSKeyID, c.ExpectedOwner, c.StorageClass, c.Region = "aws:kms", "arn:aws:kms:x", "123456789012", "STANDARD_IA", "eu-central-1"
 	})
-	must(t, s.Uploads().Put(t.Context(), "p/a", bytes.NewReader([]byte("hello")), 5, sum([]byte("hello")), true))
+	must(t, s.Uploads().Put(t.Context(), "p/a", port.NewBody(strings.NewReader("hello"), sum([]byte("hello"))), 5, true))
 	h := server.requests()[0].Header
 	for name, want := range map[string]string{
 		"X-Amz-Server-Side-Encryption":                "aws:kms",
@@ -340,34 +347,43 @@ func TestWhatAProbeAsks(t *testing.T) {
 	server := scripted(t)
 	s := against(t, server, func(c *Config) { c.Prefix = "some/prefix" })
 	for _, c := range []struct {
+		what string
 		put  http.HandlerFunc
 		want port.Class
 		ok   bool
-		last string
+		puts int // and deletions
 	}{
-		{says(400, errorXML("BadDigest")), 0, true, http.MethodPut},
-		{says(403, errorXML("AccessDenied")), port.Denied, false, http.MethodPut},
-		{says(507, errorXML("InsufficientStorage")), port.Full, false, http.MethodPut},
-		{says(503, errorXML("SlowDown")), port.Throttled, false, http.MethodPut},
-		{says(200, ""), 0, true, http.MethodPost},
+		{"checks", says(400, errorXML("BadDigest")), 0, true, 1},
+		{"denies", says(403, errorXML("AccessDenied")), port.Denied, false, 3},
+		{"is full", says(507, errorXML("InsufficientStorage")), port.Full, false, 1},
+		{"is busy", says(503, errorXML("SlowDown")), port.Throttled, false, 1},
+		{"knows no checksums", says(200, ""), 0, true, 4},
 	} {
-		server.set(func(w http.ResponseWriter, r *http.Request) {
-			switch r.Method {
-			case http.MethodPut:
-				c.put(w, r)
-			case http.MethodPost:
-				says(200, "<DeleteResult></DeleteResult>")(w, r)
-			default:
-				w.WriteHeader(http.StatusOK)
-			}
-		})
+		server.set(onPut(c.put))
 		err := s.General().Probe(t.Context())
 		if (err == nil) != c.ok || !c.ok && port.ClassOf(err) != c.want {
-			t.Errorf("%v, want class %q", err, c.want)
+			t.Errorf("one that %s: %v, want class %q", c.what, err, c.want)
 		}
 		asked := server.requests()
-		if last := asked[len(asked)-1]; last.Method != c.last || asked[0].Method != http.MethodHead || !strings.HasPrefix(asked[1].URL.Path, "/acme/some/prefix/probe.") {
-			t.Errorf("asked %s %s first, %s %s last", asked[1].Method, asked[1].URL, last.Method, last.URL)
+		if asked[0].Method != http.MethodHead || !strings.HasPrefix(asked[1].URL.Path, "/acme/some/prefix/probe.") || len(asked) != 1+c.puts {
+			t.Errorf("one that %s was asked %d times, at %s", c.what, len(asked), asked[1].URL)
+		}
+		if last := asked[len(asked)-1]; (last.Method == http.MethodPost) != (c.what == "knows no checksums") {
+			t.Errorf("one that %s was asked %s %s last", c.what, last.Method, last.URL)
+		}
+	}
+}
+
+// onPut answers puts, and everything else well.
+func onPut(put http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodPut:
+			put(w, r)
+		case http.MethodPost:
+			says(200, "<DeleteResult></DeleteResult>")(w, r)
+		default:
+			w.WriteHeader(http.StatusOK)
 		}
 	}
 }

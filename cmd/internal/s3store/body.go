@@ -1,54 +1,70 @@
 package s3store
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 
 	"millrace/actors/port"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 var errLetGo = errors.New("the request is over")
 
-// body is what a Put sends: size bytes of src, each read once. The last bytes are handed
-// out only if size and checksum are right. Seeking moves src only when reading goes on
-// elsewhere, so that whoever asks for the size costs nothing.
+// body is what a Put sends: size bytes of src. The last bytes are handed out only if src
+// ends with them and its checksum is what was announced. Seeking moves src only when
+// reading goes on elsewhere, so that whoever asks for the size costs nothing.
 type body struct {
 	mu   sync.Mutex // the HTTP client may still read when Put has returned
-	src  io.ReadSeeker
+	src  port.Body
 	size int64
-	want uint32
 
-	at     int64 // where reading goes on
-	srcAt  int64 // where src stands; -1: not known
-	summed int64 // bytes in sum, counted from the beginning
-	sum    uint32
-	err    error // what src failed with, or what is wrong with it
+	at        int64  // where reading goes on
+	srcAt     int64  // where src stands; -1: not known
+	announced bool   // the checksum is in the request's head already
+	want      uint32 // what was announced
+	err       error  // what src failed with, or what is wrong with it
 }
 
-func newBody(src io.ReadSeeker, size int64, crc32c uint32) *body {
-	return &body{src: src, size: size, want: crc32c, srcAt: -1}
+func newBody(src port.Body, size int64) *body {
+	return &body{src: src, size: size, srcAt: -1}
 }
 
-// check verifies what can be said before a request: all of an empty body, which the
-// HTTP client does not read.
-func (b *body) check() error {
+// sum returns the checksum to be announced, for which src is read if it doesn't know it yet.
+func (b *body) sum(ctx context.Context) (uint32, error) {
+	if b.size < 0 {
+		return 0, fmt.Errorf("announced %d bytes: %w", b.size, port.Checksum)
+	}
+	crc, known := b.src.Sum()
+	// The HTTP client does not read an empty body, which may be none.
+	if !known || b.size == 0 {
+		if err := b.drain(ctx); err != nil {
+			return 0, err
+		}
+		crc, _ = b.src.Sum()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.size < 0 {
-		return fmt.Errorf("announced %d bytes: %w", b.size, port.Checksum)
+	b.announced, b.want = true, crc
+	return crc, nil
+}
+
+// drain reads all of the body and stands at its beginning again.
+func (b *body) drain(ctx context.Context) error {
+	buf := make([]byte, min(b.size+1, uploadBuffer))
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := b.Read(buf); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
 	}
-	if b.size > 0 {
-		return nil
-	}
-	if err := b.seek(); err != nil {
-		return err
-	}
-	return b.verify()
+	_, err := b.Seek(0, io.SeekStart)
+	return err
 }
 
 // Read implements io.Reader.
@@ -66,34 +82,22 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// seek moves src to where reading goes on.
-func (b *body) seek() error {
-	if b.at == b.srcAt {
-		return nil
-	}
-	if _, err := b.src.Seek(b.at, io.SeekStart); err != nil {
-		return fmt.Errorf("read the body: %w", err)
-	}
-	b.srcAt = b.at
-	return nil
-}
-
 func (b *body) read(p []byte) (int, error) {
-	if b.at == b.size {
+	if b.at == b.size && b.srcAt == b.size {
 		return 0, io.EOF
 	}
-	if err := b.seek(); err != nil {
+	if err := b.stand(); err != nil {
 		return 0, err
 	}
-	p = p[:min(int64(len(p)), b.size-b.at)]
-	n, err := b.src.Read(p)
-	b.account(p[:n])
+	n, err := 0, error(nil)
+	if b.size > 0 {
+		n, err = b.src.Read(p[:min(int64(len(p)), b.size-b.at)])
+	}
+	b.at += int64(n)
+	b.srcAt = b.at
 	switch {
 	case b.at == b.size:
-		if err := b.verify(); err != nil {
-			return 0, err
-		}
-		return n, nil
+		return n, b.verify()
 	case errors.Is(err, io.EOF):
 		return 0, fmt.Errorf("announced %d bytes, got %d: %w", b.size, b.at, port.Checksum)
 	case err != nil:
@@ -102,29 +106,33 @@ func (b *body) read(p []byte) (int, error) {
 	return n, nil
 }
 
-// account sums what was read, but not what was before.
-func (b *body) account(p []byte) {
-	end := b.at + int64(len(p))
-	if b.at <= b.summed && b.summed < end {
-		b.sum = crc32.Update(b.sum, castagnoli, p[b.summed-b.at:])
-		b.summed = end
+// stand moves src to where reading goes on.
+func (b *body) stand() error {
+	if b.at == b.srcAt {
+		return nil
 	}
-	b.at, b.srcAt = end, end
+	if b.at != 0 {
+		return fmt.Errorf("a body is read from its beginning, not from byte %d", b.at)
+	}
+	if err := b.src.Rewind(); err != nil {
+		return fmt.Errorf("read the body: %w", err)
+	}
+	b.srcAt = 0
+	return nil
 }
 
-// verify checks the sum, and that src has nothing left.
+// verify checks that src has nothing left, and its checksum.
 func (b *body) verify() error {
 	var one [1]byte
 	n, err := b.src.Read(one[:])
-	b.srcAt = -1
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the body: %w", err)
 	}
 	if n > 0 {
 		return fmt.Errorf("announced %d bytes, got more: %w", b.size, port.Checksum)
 	}
-	if b.sum != b.want {
-		return fmt.Errorf("announced CRC-32C %08x, got %08x: %w", b.want, b.sum, port.Checksum)
+	if got, known := b.src.Sum(); !known || b.announced && got != b.want {
+		return fmt.Errorf("announced CRC-32C %08x, got %08x (known: %v): %w", b.want, got, known, port.Checksum)
 	}
 	return nil
 }

@@ -11,17 +11,17 @@ import (
 	"millrace/actors/port"
 )
 
-// Whoever reads a body, in whatever pieces and with seeks between them, gets its bytes,
-// and each of them once from the source if nobody seeks back.
+// Whoever reads a body, in whatever pieces, asks for its size and begins anew, gets its
+// bytes, and each of them once from the source if nobody begins anew.
 func TestBodyIsItsSource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "bytes")
+		want := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "bytes")
 		src := &counted{ReadSeeker: bytes.NewReader(want)}
 		if _, err := src.Seek(rapid.Int64Range(0, int64(len(want))).Draw(t, "source stands at"), io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-		b := newBody(src, int64(len(want)), sum(want))
-		at, back := int64(0), false
+		b := newBody(port.NewBody(src, sum(want)), int64(len(want)))
+		at, anew := int64(0), false
 		for at < int64(len(want)) {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
@@ -32,12 +32,11 @@ func TestBodyIsItsSource(t *testing.T) {
 					t.Fatalf("seek to %d: %d, %v", at, n, err)
 				}
 			case 1:
-				to := rapid.Int64Range(0, at).Draw(t, "back to")
-				if _, err := b.Seek(to, io.SeekStart); err != nil {
+				if _, err := b.Seek(0, io.SeekStart); err != nil {
 					t.Fatal(err)
 				}
-				back = back || to != at
-				at = to
+				anew = anew || at > 0
+				at = 0
 			default:
 				p := make([]byte, rapid.IntRange(1, 64).Draw(t, "piece"))
 				n, err := b.Read(p)
@@ -47,10 +46,10 @@ func TestBodyIsItsSource(t *testing.T) {
 				at += int64(n)
 			}
 		}
-		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Fatalf("at its end: %v", err)
+		if rest, err := io.ReadAll(b); err != nil || len(rest) != 0 {
+			t.Fatalf("at its end: %d bytes, %v", len(rest), err)
 		}
-		if n := src.read.Load(); !back && n != int64(len(want)) {
+		if n := src.read.Load(); !anew && n != int64(len(want)) {
 			t.Fatalf("%d bytes were read of %d", n, len(want))
 		}
 	})
@@ -59,11 +58,17 @@ func TestBodyIsItsSource(t *testing.T) {
 // What is wrong shows before the last byte is out.
 func TestABodyThatIsWrongIsNeverWhole(t *testing.T) {
 	good := []byte("0123456789")
+	changed := &lateBody{ReadSeeker: bytes.NewReader(good)}
+	other := newBody(changed, 10)
+	if crc, err := other.sum(t.Context()); err != nil || crc != sum(good) {
+		t.Fatalf("its checksum is %08x, %v", crc, err)
+	}
+	changed.ReadSeeker = bytes.NewReader([]byte("012345678X"))
 	for name, b := range map[string]*body{
-		"checksum":  newBody(bytes.NewReader(good), 10, sum(good)+1),
-		"too long":  newBody(bytes.NewReader(good), 9, sum(good[:9])),
-		"too short": newBody(bytes.NewReader(good), 11, sum(good)),
-		"no end":    newBody(failing{bytes.NewReader(good)}, 10, sum(good)),
+		"other bytes": other,
+		"too long":    newBody(port.NewBody(bytes.NewReader(good), sum(good[:9])), 9),
+		"too short":   newBody(port.NewBody(bytes.NewReader(good), sum(good)), 11),
+		"no end":      newBody(port.NewBody(failing{bytes.NewReader(good)}, sum(good)), 10),
 	} {
 		out, err := io.ReadAll(b)
 		if err == nil || int64(len(out)) >= b.size {
@@ -75,6 +80,17 @@ func TestABodyThatIsWrongIsNeverWhole(t *testing.T) {
 		if n, err := b.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errLetGo) {
 			t.Errorf("%s: read %d after it was let go, %v", name, n, err)
 		}
+	}
+}
+
+// Nobody takes up a body in its middle: its checksum would be of a part.
+func TestABodyIsReadFromItsBeginning(t *testing.T) {
+	b := newBody(port.NewBody(bytes.NewReader(make([]byte, 10)), 0), 10)
+	if _, err := b.Seek(5, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.Read(make([]byte, 5)); n != 0 || err == nil {
+		t.Fatalf("read %d from the middle, %v", n, err)
 	}
 }
 

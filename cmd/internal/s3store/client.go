@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -27,26 +26,39 @@ type client struct {
 	cfg  Config
 	pool *pool
 	ring *keyring
-	api  *s3.Client
+	// forms is shared by both clients: what one learns of the store, the other goes by.
+	forms *forms
+	api   *s3.Client
 }
 
 var _ port.ObjectStore = (*client)(nil)
 
 // Put implements port.ObjectStore.
-func (c *client) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
+func (c *client) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
 	op := c.begin("put", key)
 	if err := ready(ctx, key); err != nil {
 		return op.fail(ctx, err)
 	}
-	b := newBody(body, size, crc32c)
-	err := b.check()
-	if err == nil {
-		_, err = c.api.PutObject(op.context(ctx), c.putInput(key, b, ifAbsent), unsigned)
-	}
+	b := newBody(body, size)
+	err := c.send(ctx, op, key, b, c.forms.of(body, size), ifAbsent)
 	if own := b.letGo(); own != nil {
 		err = own // the request failed because of it
 	}
 	return op.fail(ctx, err)
+}
+
+// send puts a body in one of the forms.
+func (c *client) send(ctx context.Context, op operation, key string, b *body, f form, ifAbsent bool) error {
+	in := c.putInput(key, b, ifAbsent)
+	if f != formTrailer {
+		crc, err := b.sum(ctx)
+		if err != nil {
+			return err
+		}
+		in.ChecksumCRC32C = aws.String(encodeSum(crc))
+	}
+	_, err := c.api.PutObject(op.context(ctx), in, f.option(b))
+	return err
 }
 
 func (c *client) putInput(key string, b *body, ifAbsent bool) *s3.PutObjectInput {
@@ -56,7 +68,6 @@ func (c *client) putInput(key string, b *body, ifAbsent bool) *s3.PutObjectInput
 		Body:                 b,
 		ContentLength:        aws.Int64(b.size),
 		ContentType:          aws.String("application/octet-stream"),
-		ChecksumCRC32C:       encodeSum(b.want),
 		ExpectedBucketOwner:  optional(c.cfg.ExpectedOwner),
 		ServerSideEncryption: types.ServerSideEncryption(c.cfg.Encryption),
 		SSEKMSKeyId:          optional(c.cfg.KMSKeyID),
@@ -68,15 +79,9 @@ func (c *client) putInput(key string, b *body, ifAbsent bool) *s3.PutObjectInput
 	return in
 }
 
-// encodeSum writes a checksum as headers carry it.
-func encodeSum(crc32c uint32) *string {
-	return aws.String(base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32c)))
-}
-
-// unsigned leaves the payload out of the signature, also without TLS: it would have to
-// be read before it is sent.
-func unsigned(o *s3.Options) {
-	o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
+// encodeSum writes a checksum as headers and trailers carry it.
+func encodeSum(crc32c uint32) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32c))
 }
 
 // withMD5 adds the older checksum to a small body, which some servers still insist on.

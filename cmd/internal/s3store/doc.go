@@ -13,19 +13,21 @@
 // is net/http's own, of a request of which no byte went out since the idle connection
 // it was given turned out to be closed.
 //
-// A Put is one request. Its body goes from the io.ReadSeeker to the socket and is read
-// once: the checksum was computed when the fragment was cut and travels as
-// x-amz-checksum-crc32c, the payload is not signed (a signature needs a second reading;
-// TLS and the checksum protect the bytes). On the way the bytes are summed again, which
-// costs no reading; the last block goes out only when size and sum are right. So damage on
-// this side never becomes an object, even in a store that ignores the header, and damage
-// behind it is the store's to refuse.
+// A Put is one request. Its body goes from the port.Body to the socket and is read once: a
+// fragment's is held to what was committed and summed on the way, and the CRC-32C travels
+// behind it, as a trailer. The payload is not signed (a signature needs a reading of its own;
+// TLS and the checksum protect the bytes). The last block goes out only when the body ends
+// there, so damage on this side never becomes an object, and damage behind it is the store's
+// to refuse. Small objects know their checksum before; it travels in a header.
 //
-// Probe asks for the bucket and then puts one byte with a checksum that is wrong. A store
-// that would refuse a write (permissions, another owner, no room, read-only) refuses this
-// one for that reason; one that would take it answers that the checksum is wrong, and
-// nothing was stored. There is no key that a listing hides, so an object that is put and
-// deleted would be seen. A store that knows no checksums does store it; it is deleted then.
+// Not every store takes trailers, and a bucket's policy may want payloads signed. Probe finds
+// out. It asks for the bucket and then puts one byte with a checksum that is wrong, in one
+// form after the other (form.go). A store that would refuse a write (permissions, another
+// owner, no room, read-only) refuses this one for that reason; one that would take it answers
+// that the checksum is wrong, and nothing was stored: fragments go in that form from then on,
+// in the forms without a trailer after a reading more. There is no key that a listing hides,
+// so an object that is put and deleted would be seen. A store that knows no checksums does
+// store it; it is deleted then.
 //
 // HTTP/1.1 only. The proxies of the environment (HTTPS_PROXY) are not used: a node
 // whose traffic should take another way gets it as its endpoint.

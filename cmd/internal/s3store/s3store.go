@@ -66,7 +66,8 @@ func Open(cfg Config) (*Store, error) {
 	// Manifests are put and objects deleted through it too: a store that is slow to take
 	// these must not keep readers waiting.
 	general.writes = make(chan struct{}, max(1, cfg.GeneralConnections/2))
-	return &Store{uploads: newClient(cfg, ring, uploads), general: newClient(cfg, ring, general), ring: ring}, nil
+	forms := new(forms)
+	return &Store{uploads: newClient(cfg, ring, uploads, forms), general: newClient(cfg, ring, general, forms), ring: ring}, nil
 }
 
 // trusted are the certificate authorities of AWS_CA_BUNDLE, which every program that talks
@@ -87,7 +88,7 @@ func trusted() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-func newClient(cfg Config, ring *keyring, p *pool) *client {
+func newClient(cfg Config, ring *keyring, p *pool, forms *forms) *client {
 	options := s3.Options{
 		Region:       cfg.Region,
 		UsePathStyle: cfg.PathStyle,
@@ -102,7 +103,7 @@ func newClient(cfg Config, ring *keyring, p *pool) *client {
 	if cfg.Endpoint != "" {
 		options.BaseEndpoint = aws.String(cfg.Endpoint)
 	}
-	return &client{cfg: cfg, pool: p, ring: ring, api: s3.New(options)}
+	return &client{cfg: cfg, pool: p, ring: ring, forms: forms, api: s3.New(options)}
 }
 
 // Uploads is the store through the pool of uploads.

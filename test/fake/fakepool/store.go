@@ -2,7 +2,6 @@ package fakepool
 
 import (
 	"context"
-	"io"
 
 	"millrace/actors/port"
 )
@@ -41,9 +40,9 @@ func (r *reached) do(ctx context.Context, op, key string, f func(ctx context.Con
 }
 
 // Put implements port.ObjectStore.
-func (r *reached) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
+func (r *reached) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
 	return r.do(ctx, "put", key, func(ctx context.Context) error {
-		return r.store.Put(ctx, key, body, size, crc32c, ifAbsent)
+		return r.store.Put(ctx, key, body, size, ifAbsent)
 	})
 }
 

@@ -140,14 +140,14 @@ func checkKey(op, key string) error {
 }
 
 // Put implements port.ObjectStore.
-func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, size int64, crc32c uint32, ifAbsent bool) error {
+func (s *Store) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
 	if err := checkKey("put", key); err != nil {
 		return err
 	}
 	if err := s.before(ctx, "put", key); err != nil {
 		return err
 	}
-	if _, err := body.Seek(0, io.SeekStart); err != nil {
+	if err := body.Rewind(); err != nil {
 		return storeError("put", key, err, port.Unclassified)
 	}
 	b, err := io.ReadAll(io.LimitReader(body, size+1))
@@ -155,8 +155,8 @@ func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, size in
 		return storeError("put", key, err, port.Unclassified)
 	}
 	sum := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
-	if int64(len(b)) != size || sum != crc32c {
-		err := fmt.Errorf("announced %d bytes with CRC-32C %08x, got %d (or more) with %08x", size, crc32c, len(b), sum)
+	if want, known := body.Sum(); int64(len(b)) != size || !known || sum != want {
+		err := fmt.Errorf("announced %d bytes with CRC-32C %08x (known: %v), got %d (or more) with %08x", size, want, known, len(b), sum)
 		return storeError("put", key, err, port.Checksum)
 	}
 	err = s.locked(func() error {

@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 
 func put(s *Store, key, body string) error {
 	sum := crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))
-	return s.Put(context.Background(), key, strings.NewReader(body), int64(len(body)), sum, false)
+	return s.Put(context.Background(), key, port.NewBody(strings.NewReader(body), sum), int64(len(body)), false)
 }
 
 func TestFaultStandsForTheOperation(t *testing.T) {

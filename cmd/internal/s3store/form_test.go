@@ -1,0 +1,145 @@
+package s3store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"millrace/actors/port"
+)
+
+// A body is read once, whether it knows its checksum before or only when it was read,
+// which takes a store that a probe has shown to take trailers.
+func TestNothingIsReadTwice(t *testing.T) {
+	s := open(t, configOf(bucket(t)))
+	for _, late := range []bool{false, true} {
+		for _, size := range []int{0, 1, 1000, 1 << 20, 5<<20 + 7} {
+			b := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
+			src := &counted{ReadSeeker: bytes.NewReader(b)}
+			body := port.NewBody(src, sum(b))
+			if late {
+				body = &lateBody{ReadSeeker: src}
+			}
+			must(t, s.Uploads().Put(t.Context(), fmt.Sprint("p/", size), body, int64(size), false))
+			if got := src.read.Load(); got != int64(size) {
+				t.Errorf("%d bytes were read of a body of %d (late: %v)", got, size, late)
+			}
+			if got, err := s.General().Get(t.Context(), fmt.Sprint("p/", size)); err != nil || !bytes.Equal(got, b) {
+				t.Errorf("%d bytes came back of %d, %v", len(got), size, err)
+			}
+		}
+		must(t, s.General().Probe(t.Context()))
+	}
+}
+
+// lateBody knows its checksum when it was read to its end.
+type lateBody struct {
+	io.ReadSeeker
+	crc uint32
+	end bool
+}
+
+func (l *lateBody) Read(p []byte) (int, error) {
+	n, err := l.ReadSeeker.Read(p)
+	l.crc = crc32.Update(l.crc, castagnoli, p[:n])
+	l.end = errors.Is(err, io.EOF)
+	return n, err
+}
+
+func (l *lateBody) Rewind() error {
+	l.crc, l.end = 0, false
+	_, err := l.Seek(0, io.SeekStart)
+	return err
+}
+
+func (l *lateBody) Sum() (uint32, bool) { return l.crc, l.end }
+
+// What a store can't do, or a bucket's policy refuses, a probe finds out, and puts go on in
+// the form that is left. All of a body arrives in each.
+func TestEachStoreGetsTheFormItTakes(t *testing.T) {
+	const late, hash = "X-Amz-Trailer", "X-Amz-Content-Sha256"
+	badDigest := says(400, errorXML("BadDigest"))
+	for _, c := range []struct {
+		what          string
+		refuse        func(h http.Header) http.HandlerFunc // nil: it takes the form, and looks at the checksum
+		trailer, hash string
+		reads         int
+	}{
+		{"takes trailers", func(http.Header) http.HandlerFunc { return nil }, "x-amz-checksum-crc32c", "STREAMING-UNSIGNED-PAYLOAD-TRAILER", 1},
+		{"knows no trailers", func(h http.Header) http.HandlerFunc {
+			if h.Get(late) != "" {
+				return says(501, errorXML("NotImplemented"))
+			}
+			return nil
+		}, "", "UNSIGNED-PAYLOAD", 2},
+		{"stores trailers as they come", func(h http.Header) http.HandlerFunc {
+			if h.Get(late) != "" {
+				return says(200, "")
+			}
+			return nil
+		}, "", "UNSIGNED-PAYLOAD", 2},
+		{"wants everything signed", func(h http.Header) http.HandlerFunc {
+			if strings.Contains(h.Get(hash), "UNSIGNED") {
+				return says(403, errorXML("AccessDenied"))
+			}
+			return nil
+		}, "", "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03", 3},
+	} {
+		server := scripted(t)
+		s := against(t, server, nil)
+		server.set(onPut(func(w http.ResponseWriter, r *http.Request) {
+			if answer := c.refuse(r.Header); answer != nil {
+				answer(w, r)
+				return
+			}
+			badDigest(w, r)
+		}))
+		must(t, s.General().Probe(t.Context()))
+		server.set(says(200, ""))
+		src := &counted{ReadSeeker: strings.NewReader("hello\n")}
+		must(t, s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: src}, 6, false))
+		r, body := server.requests()[0], server.bodies()[0]
+		want := "hello\n"
+		if c.trailer != "" {
+			want = "6\r\nhello\n\r\n0\r\nx-amz-checksum-crc32c:NT3Yvg==\r\n\r\n"
+			if got := r.Header.Get("X-Amz-Decoded-Content-Length") + r.Header.Get("Content-Encoding"); got != "6aws-chunked" {
+				t.Errorf("one that %s is told %q", c.what, got)
+			}
+		} else if got := r.Header.Get("X-Amz-Checksum-Crc32c"); got != "NT3Yvg==" {
+			t.Errorf("one that %s gets the checksum %q", c.what, got)
+		}
+		if body != want || r.ContentLength != int64(len(want)) || r.Header.Get(late) != c.trailer || r.Header.Get(hash) != c.hash {
+			t.Errorf("one that %s gets %q of %d bytes with %v", c.what, body, r.ContentLength, r.Header)
+		}
+		if n := int(src.read.Load()); n != c.reads*6 {
+			t.Errorf("for one that %s %d bytes were read", c.what, n)
+		}
+		if auth := r.Header.Get("Authorization"); strings.Contains(auth, "x-amz-trailer") != (c.trailer != "") {
+			t.Errorf("one that %s: signed are %s", c.what, auth)
+		}
+	}
+}
+
+// The checksum behind a body that turns out wrong never leaves.
+func TestATrailerOfAWrongBodyIsNotSent(t *testing.T) {
+	s := open(t, configOf(bucket(t)))
+	must(t, s.General().Probe(t.Context()))
+	for what, size := range map[string]int64{"shorter": 999, "longer": 1001} {
+		err := s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: strings.NewReader(strings.Repeat("x", 1000))}, size, false)
+		if port.ClassOf(err) != port.Checksum {
+			t.Errorf("announced %s: %v", what, err)
+		}
+	}
+	err := s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: failing{strings.NewReader(strings.Repeat("x", 1<<20))}}, 1<<20, false)
+	if err == nil || !strings.Contains(err.Error(), "the segment was trimmed") {
+		t.Errorf("a body without an end: %v", err)
+	}
+	if page, _, err := s.General().List(t.Context(), "", "", 0); err != nil || len(page) != 0 {
+		t.Errorf("stored: %v, %v", page, err)
+	}
+}

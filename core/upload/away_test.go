@@ -1,0 +1,77 @@
+package upload
+
+import (
+	"testing"
+	"time"
+)
+
+// While the store is away one thing of a stream tries it, and all go on when it is back.
+func TestOneThingFindsOutWhetherTheStoreIsBack(t *testing.T) {
+	r, refs := running(t, testConfig, 180)
+	for _, ref := range refs {
+		r.failUpload(ref, FaultTransient, 0)
+	}
+	again := r.m.flights[0].ref
+	for tries := range 20 {
+		if f := r.m.flights[0]; f.ref != again || len(r.m.refs()) != 1 {
+			t.Fatalf("try %d: %v are under way", tries, r.m.refs())
+		}
+		r.grant(again)
+		r.failUpload(again, FaultTransient, 0)
+		r.after(5 * time.Second)
+		again = one[Submit](r).Ref
+	}
+	r.grant(again)
+	r.upload(again)
+	if n := len(all[Submit](r)); n != 3 || r.m.away {
+		t.Fatalf("%d go on when it is back", n)
+	}
+}
+
+// What one fragment has trouble of its own with holds up no other.
+func TestAFragmentThatFailsForGoodDoesNotStandForTheStore(t *testing.T) {
+	r, refs := running(t, testConfig, 160)
+	r.failUpload(refs[0], FaultLasting, 0)
+	r.failUpload(refs[1], FaultTransient, 0)
+	again := one[Submit](r).Ref
+	if r.m.flights[1].ref != again {
+		t.Fatalf("%+v is tried, not the second", r.m.flights[1])
+	}
+	r.after(time.Second)
+	none[Submit](r) // the first waits for the store
+	r.grant(again)
+	r.upload(again)
+	if up := r.grant(one[Submit](r).Ref); up.Fragment.First != 100 || !up.Doubted {
+		t.Fatalf("uploads %+v", up)
+	}
+}
+
+// A root that could not be put is what tries the store, and fragments wait for it.
+func TestARootThatCouldNotBePutTriesTheStoreFirst(t *testing.T) {
+	r := applied(t, 1)
+	r.after(2 * time.Second)
+	for range 2 {
+		r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+	}
+	r.do(Moved{Stamp: r.stamp(), Gen: r.m.gen})
+	r.do(ChunksRead{Stamp: r.stamp(), Gen: r.m.gen, Chunks: chunksOf(120, 140), End: true})
+	if none[Submit](r); len(r.m.flights) != 1 {
+		t.Fatal("nothing is cut")
+	}
+	r.after(5 * time.Second)
+	one[PutRoot](r)
+	none[Submit](r)
+	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
+	one[Submit](r)
+	r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen})
+
+	// A fragment that is stored ends the wait of a root, too.
+	r, refs := running(t, testConfig, 180)
+	r.upload(refs[0])
+	r.after(2 * time.Second)
+	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+	none[PutRoot](r)
+	r.upload(refs[1])
+	one[PutRoot](r)
+}
