@@ -14,6 +14,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"millrace/test/s3server"
 )
@@ -23,6 +24,7 @@ type putTask struct {
 	Endpoint, Bucket string
 	Pieces           []piece
 	Concurrency      int
+	Given            bool // each piece's checksum; else the SDK computes it
 }
 
 // piece is one file, with the checksum that its request carries.
@@ -32,8 +34,8 @@ type piece struct {
 }
 
 // putLoop is the least that a program can do to get files into a bucket with the SDK: its
-// defaults, a file as the body, the checksum known before. As ours, its payload is not
-// signed; the SDK's default, without TLS, would have it read each file twice.
+// defaults, a file as the body, a CRC-32C. As ours, its payload is not signed; the SDK's
+// default, without TLS, would have it read each file once more.
 func putLoop(task []byte) error {
 	var t putTask
 	if err := json.Unmarshal(task, &t); err != nil {
@@ -49,7 +51,7 @@ func putLoop(task []byte) error {
 	for i := range t.Concurrency {
 		wg.Go(func() {
 			for p := range work {
-				failed[i] = errors.Join(failed[i], putFile(api, t.Bucket, p))
+				failed[i] = errors.Join(failed[i], putFile(api, t, p))
 			}
 		})
 	}
@@ -61,7 +63,7 @@ func putLoop(task []byte) error {
 	return errors.Join(failed...)
 }
 
-func putFile(api *s3.Client, bucket string, p piece) error {
+func putFile(api *s3.Client, t putTask, p piece) error {
 	f, err := os.Open(p.Path)
 	if err != nil {
 		return err
@@ -71,10 +73,14 @@ func putFile(api *s3.Client, bucket string, p piece) error {
 	if err != nil {
 		return err
 	}
-	_, err = api.PutObject(context.Background(), &s3.PutObjectInput{
-		Bucket: aws.String(bucket), Key: aws.String(filepath.Base(p.Path)), Body: f, ContentLength: aws.Int64(info.Size()),
-		ChecksumCRC32C: aws.String(base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, p.CRC))),
-	}, func(o *s3.Options) {
+	in := &s3.PutObjectInput{
+		Bucket: aws.String(t.Bucket), Key: aws.String(filepath.Base(p.Path)), Body: f, ContentLength: aws.Int64(info.Size()),
+		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32c,
+	}
+	if t.Given {
+		in.ChecksumCRC32C = aws.String(base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, p.CRC)))
+	}
+	_, err = api.PutObject(context.Background(), in, func(o *s3.Options) {
 		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
 	})
 	return err

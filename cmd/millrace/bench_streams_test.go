@@ -173,9 +173,9 @@ type phase struct {
 }
 
 func (m *many) phase(d time.Duration) phase {
-	before, spent, began := m.scrape(), m.spent(m.node), time.Now()
+	before, spent, began := m.scrape(), m.spent(m.node.cmd.Process.Pid), time.Now()
 	m.pass(d)
-	p := phase{took: time.Since(began), cpu: m.spent(m.node) - spent, did: m.scrape()}
+	p := phase{took: time.Since(began), cpu: m.spent(m.node.cmd.Process.Pid) - spent, did: m.scrape()}
 	for name := range p.did {
 		p.did[name] -= before[name]
 	}

@@ -167,8 +167,8 @@ func (p *process) cpu() time.Duration {
 }
 
 // spent is what a running program has used so far.
-func (g *ground) spent(p *process) time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func (g *ground) spent(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	g.must(err)
 	_, after, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(after)

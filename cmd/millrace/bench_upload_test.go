@@ -36,8 +36,10 @@ const (
 )
 
 // BenchmarkUpload takes 4 GiB that lie on local disk into the store: the real node until
-// all of it is durable there, against a loop of the SDK's PUTs of the same objects. The two
-// take turns in who is first. All files are in the page cache before.
+// all of it is durable there, against a loop of the SDK's PUTs of the same objects with the
+// same checksum, which the SDK computes as it does for every program; and, without a limit,
+// against one that is given the checksums. They take turns in who is first. All files are in
+// the page cache before.
 func BenchmarkUpload(b *testing.B) {
 	u := newUpload(b)
 	for b.Loop() {
@@ -55,12 +57,13 @@ type duel struct {
 	bytes  int64 // of all pieces
 	rounds int
 
-	ours, loops figures
-	memory      []float64 // MiB
+	ours, loops, given figures
+	memory             []float64 // MiB
 }
 
-// figures are those of one contestant, of each round.
-type figures struct{ seconds, cpu []float64 }
+// figures are those of one contestant, of each round. server is what the server needed of
+// the same two cores meanwhile.
+type figures struct{ seconds, cpu, server []float64 }
 
 func newUpload(b *testing.B) *duel {
 	u := &duel{ground: newGround(b)}
@@ -110,25 +113,34 @@ func (u *duel) read(path string, to io.Writer) int64 {
 	return n
 }
 
-// round measures both, and empties the store behind each.
+type contestant struct {
+	*figures
+	run func(bucket string)
+}
+
+// round measures all, and empties the store behind each.
 func (u *duel) round() {
 	u.rounds++
-	contestants := []func(bucket string){u.node, u.loop}
-	if u.rounds%2 == 0 {
-		slices.Reverse(contestants)
-	}
+	contestants := []contestant{{&u.ours, u.node}, {&u.loops, u.loop(&u.loops, false)}, {&u.given, u.loop(&u.given, true)}}
+	first := u.rounds % len(contestants)
+	contestants = slices.Concat(contestants[first:], contestants[:first])
 	load := u.load()
-	for i, run := range contestants {
+	for i, c := range contestants {
 		bucket := fmt.Sprintf("round-%d-%d", u.rounds, i)
 		u.each(u.filled, ".segment", func(path string) { u.read(path, io.Discard) })
 		u.each(filepath.Join(u.dir, "pieces"), "", func(path string) { u.read(path, io.Discard) })
 		syscall.Sync()
-		run(bucket)
+		before := u.spent(u.server.PID())
+		c.run(bucket)
+		c.server = append(c.server, (u.spent(u.server.PID()) - before).Seconds())
 		u.must(os.RemoveAll(u.server.Bucket(bucket)))
 	}
 	last := func(xs []float64) float64 { return xs[len(xs)-1] }
-	u.b.Logf("round %d: node %.2f s and %.2f s of processor, loop %.2f s and %.2f s; node at most %.1f MiB; load before %s",
-		u.rounds, last(u.ours.seconds), last(u.ours.cpu), last(u.loops.seconds), last(u.loops.cpu), last(u.memory), load)
+	of := func(f *figures) string {
+		return fmt.Sprintf("%.2f s and %.2f s of processor (server %.2f s)", last(f.seconds), last(f.cpu), last(f.server))
+	}
+	u.b.Logf("round %d: node %s, loop %s, given the checksums %s; node at most %.1f MiB; load before %s",
+		u.rounds, of(&u.ours), of(&u.loops), of(&u.given), last(u.memory), load)
 }
 
 // node runs the real node on a copy of the data folder, until everything is durable.
@@ -205,29 +217,41 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, in, 0o600)
 }
 
-// loop runs the peer.
-func (u *duel) loop(bucket string) {
-	u.must(u.server.MakeBucket(bucket))
-	began := time.Now()
-	p := u.start(u.as("put", putTask{Endpoint: u.server.URL(), Bucket: bucket, Pieces: u.pieces, Concurrency: concurrency}))
-	u.wait(p, 5*time.Minute)
-	u.loops.add(time.Since(began), p.cpu())
+// loop runs a peer.
+func (u *duel) loop(to *figures, given bool) func(bucket string) {
+	return func(bucket string) {
+		u.must(u.server.MakeBucket(bucket))
+		began := time.Now()
+		p := u.start(u.as("put", putTask{Endpoint: u.server.URL(), Bucket: bucket, Pieces: u.pieces, Concurrency: concurrency, Given: given}))
+		u.wait(p, 5*time.Minute)
+		to.add(time.Since(began), p.cpu())
+	}
 }
 
 func (u *duel) report() {
-	gib := float64(u.bytes) / (1 << 30)
-	// Each round's own ratio: what else the machine does differs from round to round.
-	var throughput, cpu []float64
-	for i := range u.rounds {
-		throughput = append(throughput, u.loops.seconds[i]/u.ours.seconds[i])
-		cpu = append(cpu, u.ours.cpu[i]/u.loops.cpu[i])
-	}
-	memory := slices.Max(u.memory)
+	gib, memory := float64(u.bytes)/(1<<30), slices.Max(u.memory)
 	u.b.Logf("%.2f GiB in %d objects, medians of %d rounds", gib, len(u.pieces), u.rounds)
-	u.b.Logf("throughput   %.3f GiB/s, the loop %.3f: %.2f of it (limit: at least %.2f)", gib/median(u.ours.seconds), gib/median(u.loops.seconds), median(throughput), minThroughput)
-	u.b.Logf("processor    %.2f s/GiB, the loop %.2f: %.2f of it (limit: at most %.1f)", median(u.ours.cpu)/gib, median(u.loops.cpu)/gib, median(cpu), maxProcessor)
+	throughput, cpu := u.against(&u.loops)
+	u.b.Logf("throughput   %.3f GiB/s, the loop %.3f: %.2f of it (limit: at least %.2f)", gib/median(u.ours.seconds), gib/median(u.loops.seconds), throughput, minThroughput)
+	u.b.Logf("processor    %.2f s/GiB, the loop %.2f: %.2f of it (limit: at most %.1f)", median(u.ours.cpu)/gib, median(u.loops.cpu)/gib, cpu, maxProcessor)
+	throughputGiven, cpuGiven := u.against(&u.given)
+	u.b.Logf("the loop that is given the checksums: %.3f GiB/s, %.2f of it; processor %.2f s/GiB, %.2f of it (no limit)",
+		gib/median(u.given.seconds), throughputGiven, median(u.given.cpu)/gib, cpuGiven)
+	u.b.Logf("the server  %.2f s/GiB for the node, %.2f for the loop, %.2f for the one that is given",
+		median(u.ours.server)/gib, median(u.loops.server)/gib, median(u.given.server)/gib)
 	u.b.Logf("memory       %.1f MiB at most (limit: %d)", memory, maxResident)
-	u.b.ReportMetric(median(throughput), "of-the-loop's-throughput")
-	u.b.ReportMetric(median(cpu), "of-the-loop's-processor")
+	u.b.ReportMetric(throughput, "of-the-loop's-throughput")
+	u.b.ReportMetric(cpu, "of-the-loop's-processor")
 	u.b.ReportMetric(memory, "MiB")
+}
+
+// against returns our ratios to a peer: medians of each round's own, since what else the
+// machine does differs from round to round.
+func (u *duel) against(peer *figures) (throughput, cpu float64) {
+	var t, c []float64
+	for i := range u.rounds {
+		t = append(t, peer.seconds[i]/u.ours.seconds[i])
+		c = append(c, u.ours.cpu[i]/peer.cpu[i])
+	}
+	return median(t), median(c)
 }
