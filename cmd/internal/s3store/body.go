@@ -52,7 +52,7 @@ func (b *body) sum(ctx context.Context) (uint32, error) {
 
 // drain reads all of the body and stands at its beginning again.
 func (b *body) drain(ctx context.Context) error {
-	buf := make([]byte, min(b.size+1, uploadBuffer))
+	buf := make([]byte, min(b.size+1, sendBuffer))
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

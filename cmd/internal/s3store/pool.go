@@ -28,10 +28,10 @@ const (
 	// errorBody is how much of an error's body is read, in bytes. An error of S3 has a few
 	// hundred; a proxy's page is cut off here, and its connection closed.
 	errorBody = 64 << 10
-	// Each connection has a buffer through which bodies are sent, in bytes. Whole fragments
-	// take the larger one: a quarter less processor time a byte than with the smaller, and
-	// nothing more is gained beyond it (docs/benchmarks.md).
-	sendBuffer, uploadBuffer = 64 << 10, 256 << 10
+	// sendBuffer is how much of a body is read, checked and sent at once, in bytes: few enough
+	// to stay in the processor's nearest cache from the first to the last. Larger pieces save
+	// calls of the system and cost more than these, here and in the server (docs/benchmarks.md).
+	sendBuffer = 32 << 10
 )
 
 // stall is how long a connection that carries a request may move no byte either way. The
@@ -66,7 +66,7 @@ type pool struct {
 	waited  int64
 }
 
-func newPool(max, sendBuffer int, roots *x509.CertPool) *pool {
+func newPool(max int, roots *x509.CertPool) *pool {
 	p := &pool{stall: stall, answerTime: answerTime, slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
