@@ -41,6 +41,9 @@ type TreeNode struct {
 // started it does so again later.
 const StateParked = "parked"
 
+// StateStopped is that of one that an operator stopped; the same who starts it again.
+const StateStopped = "stopped"
+
 // TreePage says which of a factory's children are shown.
 type TreePage struct {
 	Total    int            `json:"total"`   // children, parked ones included

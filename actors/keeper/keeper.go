@@ -38,6 +38,9 @@ type Config struct {
 // Poke makes the keeper look now. Whoever creates a stream sends it.
 type Poke struct{}
 
+// Excused says that an operator stopped these items, or what they run under.
+type Excused struct{ Items []keep.Item }
+
 type looked struct {
 	wanted, running []keep.Item
 	err             error
@@ -74,6 +77,8 @@ func (p *process) Handle(c *actors.Context, msg any) *actors.Reason {
 	switch msg := msg.(type) {
 	case Poke:
 		p.look(c)
+	case Excused:
+		p.machine.Step(keep.Excused{Items: msg.Items}, nil)
 	case looked:
 		p.looking = false
 		p.decide(c, msg)

@@ -19,17 +19,19 @@ func (n *Node) Events(since uint64) admin.Events {
 	return admin.Events{Boot: n.identity.Nonce.String(), Events: list, Next: next, More: more}
 }
 
+const byOperator = "an operator stopped it"
+
 // stoppedByOperator notes that an operator stopped a process. A supervisor does not report
 // what it is asked to do.
 func (n *Node) stoppedByOperator(sup, child supervision.Node) {
 	e := supervision.Event{
 		Time: time.Now(), Kind: supervision.EventChildTerminated, Path: sup.Path, ID: child.ID, Incarnation: child.Incarnation,
-		Reason: actors.Reason{Kind: actors.Shutdown, Detail: "an operator stopped it"},
+		Reason: actors.Reason{Kind: actors.Shutdown, Detail: byOperator},
 	}
 	if sup.Budget != nil {
 		e.Restarts, e.Intensity = sup.Budget.Restarts, sup.Budget.Intensity
 	}
-	n.events.Add(e)
+	n.observe(e)
 }
 
 func (n *Node) shown(e supervision.Numbered) admin.Event {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"millrace/actors"
@@ -20,9 +21,11 @@ import (
 // look tells the keeper what this node's configuration and metadata want to run
 // here, and what does.
 func (n *Node) look(ctx context.Context) (wanted, running []keep.Item, err error) {
-	if wanted, err = n.wanted(ctx); err == nil {
+	wanted, err = n.wanted(ctx)
+	switch {
+	case err == nil:
 		n.unknown.Store(nil)
-	} else if n.unknown.Load() != nil {
+	case n.unknown.Load() != nil: // what was once known stays known
 		why := err.Error()
 		n.unknown.Store(&why)
 	}
@@ -179,4 +182,27 @@ func (n *Node) createStream(ctx context.Context, name string, arguments map[stri
 // poke makes the keeper look at once.
 func (n *Node) poke() {
 	n.registry.Send(keeper.Name(n.node()), keeper.Poke{})
+}
+
+// excuse tells the keeper that an operator stopped what is, or runs under, a process: its
+// next start is no sign that the one before did not last.
+func (n *Node) excuse(at string) {
+	var items []keep.Item
+	of := func(kind keep.Kind, id string) { items = append(items, keep.Item{Kind: kind, ID: id}) }
+	parts := strings.Split(at, "/")
+	switch {
+	case len(parts) == 2 && parts[1] == idTiering:
+		of(keep.Tiering, "")
+	case len(parts) == 2 && parts[1] == idCaptures:
+		for _, c := range n.cfg.Captures {
+			of(keep.Capture, c.Name)
+		}
+	case len(parts) > 2 && parts[1] == idLog:
+		of(keep.Writer, parts[2])
+	case len(parts) > 2 && parts[1] == idCaptures:
+		of(keep.Capture, parts[2])
+	}
+	if len(items) > 0 {
+		n.registry.Send(keeper.Name(n.node()), keeper.Excused{Items: items})
+	}
 }

@@ -38,3 +38,14 @@ func TestMetricsNameTheSortOfAChild(t *testing.T) {
 		t.Errorf("counted are %v", c.sums)
 	}
 }
+
+// What an operator stops is told as everything else is: in the list and in the metrics.
+func TestAnOperatorsStopIsCounted(t *testing.T) {
+	c := &counts{map[string]int64{}, map[string]float64{}}
+	n := &Node{ports: Ports{Metrics: c}, log: zerolog.Nop()}
+	n.stoppedByOperator(supervision.Node{Path: "node/tiering"}, supervision.Node{ID: "governor", Incarnation: 7})
+	kept, _, _ := n.events.Since(0)
+	if len(kept) != 1 || kept[0].Incarnation != 7 || c.sums["supervisor_events kind=child_terminated=child=tiering/governor"] != 1 {
+		t.Errorf("listed are %+v, counted %v", kept, c.sums)
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"time"
 
 	"millrace/actors"
 	"millrace/actors/admin"
 	"millrace/actors/port"
+	"millrace/actors/reconciler"
 	"millrace/core/pos"
 	"millrace/supervision"
 )
@@ -38,7 +40,7 @@ var needed = map[string]admin.Error{
 		What: "nothing would start the captures again", Hint: "name one capture: node/captures/NAME; or millrace tree restart node/captures begins them all anew",
 	},
 	"node/" + idTiering: {
-		What: "the keeper would start tiering again at once", Hint: "millrace tiering disable stops it, until millrace tiering enable",
+		What: "tiering is stopped by a wish that lasts, not for a moment", Hint: "millrace tiering disable stops it, until millrace tiering enable",
 	},
 }
 
@@ -75,16 +77,23 @@ func (n *Node) Terminate(ctx context.Context, at string) error {
 
 // terminate stops a child. That it has no process is no error.
 func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error {
-	if child.State == admin.StateParked {
+	if absent(child) {
 		return nil
 	}
 	ran := child.Handle.Alive()
-	err := supervision.TerminateChild(ctx, sup.Handle, child.ID)
-	if err == nil && ran {
-		n.stoppedByOperator(sup, child)
+	if isFactory(sup) && factories[sup.ID] != "" {
+		// Before it is: who keeps it may start it again at once, and that ends its being stopped.
+		n.parked.park(child.Path, spot{at: time.Now(), why: byOperator, state: admin.StateStopped})
 	}
+	err := supervision.TerminateChild(ctx, sup.Handle, child.ID)
+	n.excuse(child.Path)
 	if errors.Is(err, supervision.ErrNotFound) && isFactory(sup) {
 		return nil
+	}
+	if err != nil {
+		n.parked.clear(child.Path)
+	} else if ran {
+		n.stoppedByOperator(sup, child)
 	}
 	return operated("terminating", child.Path, err)
 }
@@ -116,7 +125,9 @@ func (n *Node) Restart(ctx context.Context, at string) error {
 	if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
 		return nil
 	}
-	n.poke() // what ran below it is started by the keeper
+	// What ran below it is started by those that keep it.
+	n.poke()
+	n.registry.Send(reconciler.Name(n.node()), reconciler.Poke{})
 	return operated("starting", child.Path, err)
 }
 
@@ -124,6 +135,10 @@ func (n *Node) Restart(ctx context.Context, at string) error {
 // leaves nothing behind, and is started by whoever keeps it.
 func (n *Node) kept(at string) (factory supervision.Node, id string, ok bool) {
 	here, rest := n.walk(at)
+	if absent(here) {
+		factory, err := n.find(path.Dir(here.Path))
+		return factory, here.ID, err == nil && (rest == "" || rest == workers[factory.ID])
+	}
 	if !isFactory(here) || rest == "" {
 		return here, "", false
 	}

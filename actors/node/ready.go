@@ -107,8 +107,8 @@ func (n *Node) captureReason(name string) string {
 // as far as that is known, and who starts it again.
 func (n *Node) stopped(what, at string) string {
 	starts := factories[path.Base(path.Dir(at))]
-	if why, parked := n.parked.at(at); parked {
-		return fmt.Sprintf("%s is parked: %s; %s", what, why, starts)
+	if s, away := n.parked.at(at); away {
+		return fmt.Sprintf("%s is %s: %s; %s", what, s.state, s.why, starts)
 	}
 	sup, rest := n.walk(at)
 	if rest != "" {

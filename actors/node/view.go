@@ -104,19 +104,25 @@ func (n *Node) child(of supervision.Node, part string) (supervision.Node, bool) 
 		}
 	}
 	for _, id := range ids {
-		if why, ok := n.parked.at(path.Join(of.Path, id)); ok && isFactory(of) && of.Handle.Alive() {
-			return parkedNode(path.Join(of.Path, id), why), true
+		if s, ok := n.parked.at(path.Join(of.Path, id)); ok && isFactory(of) && of.Handle.Alive() {
+			return s.node(path.Join(of.Path, id)), true
 		}
 	}
 	return supervision.Node{}, false
 }
 
-// below lists the children of a process, with those of a factory that are parked.
+// below lists the children of a process, with those of a factory that are parked or stopped.
 func (n *Node) below(t supervision.Node) []supervision.Node {
 	if !isFactory(t) || !t.Handle.Alive() {
 		return t.Children
 	}
-	return append(t.Children, n.parked.below(t.Path)...)
+	all := t.Children
+	for _, away := range n.parked.below(t.Path) {
+		if !slices.ContainsFunc(t.Children, func(c supervision.Node) bool { return c.ID == away.ID }) {
+			all = append(all, away)
+		}
+	}
+	return all
 }
 
 func isFactory(t supervision.Node) bool {
@@ -181,7 +187,7 @@ func (n *Node) troubledBelow(t supervision.Node) bool {
 // should, an earlier incarnation of it still does, or it was restarted just now.
 func (n *Node) troubled(t supervision.Node) bool {
 	switch t.State {
-	case "restarting", "zombie", "stuck", admin.StateParked:
+	case "restarting", "zombie", "stuck", admin.StateParked, admin.StateStopped:
 		return true
 	case "undefined":
 		if t.ID == idTiering {
@@ -195,8 +201,8 @@ func (n *Node) troubled(t supervision.Node) bool {
 // note says why a process does not run, and what will start it.
 func (n *Node) note(t supervision.Node) string {
 	switch {
-	case t.State == admin.StateParked:
-		return "parked: " + factories[path.Base(path.Dir(t.Path))]
+	case absent(t):
+		return t.State + ": " + factories[path.Base(path.Dir(t.Path))]
 	case t.State != "undefined":
 		return ""
 	case t.ID == idTiering && !n.wish.enabled():

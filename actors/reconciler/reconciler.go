@@ -59,6 +59,14 @@ type reconciler struct {
 	showing  bool // a show is on its way
 }
 
+// Poke makes the reconciler look now. Whoever has stopped replica readers sends it.
+type Poke struct{}
+
+// Name is the reconciler's key in the registry of the given node.
+func Name(node pos.NodeID) registry.Name {
+	return registry.Name{Kind: "reconciler", Node: string(node)}
+}
+
 // Messages to itself.
 type (
 	look  struct{}
@@ -83,11 +91,12 @@ func New(cfg Config) actors.Process {
 
 // Init installs the hooks and looks for what runs already.
 func (r *reconciler) Init(c *actors.Context) error {
-	if !r.cfg.Registry.Register(c, registry.Name{Kind: "reconciler", Node: string(r.cfg.Node)}) {
+	if !r.cfg.Registry.Register(c, Name(r.cfg.Node)) {
 		return fmt.Errorf("reconciler: another one is registered on node %s", r.cfg.Node)
 	}
 	r.cfg.Hooks.Install(c)
 	r.look(c)
+	c.After(r.cfg.Interval, look{})
 	return nil
 }
 
@@ -105,6 +114,9 @@ func (r *reconciler) Handle(c *actors.Context, msg any) *actors.Reason {
 	case started:
 		r.started(msg)
 	case look:
+		r.look(c)
+		c.After(r.cfg.Interval, look{})
+	case Poke:
 		r.look(c)
 	case show:
 		r.showing = false
@@ -131,7 +143,6 @@ func (r *reconciler) look(c *actors.Context) {
 			r.bound(l.Stream, s.Retention)
 		}
 	}
-	c.After(r.cfg.Interval, look{})
 	r.publish(c)
 }
 

@@ -73,9 +73,9 @@ func serve(cfg settings.Settings, w *world, log zerolog.Logger) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
-	starting, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	n, err := node.Start(starting, cfg, w.ports(cfg, log), node.About{Version: version(), Store: where(cfg.Store)}, log)
+	// No init waits for the world. A signal that comes meanwhile stops what then runs, in
+	// good order; giving the start up would kill what is half up.
+	n, err := node.Start(context.Background(), cfg, w.ports(cfg, log), node.About{Version: version(), Store: where(cfg.Store)}, log)
 	if err != nil {
 		return &failure{what: "the node did not start", err: err}
 	}

@@ -61,7 +61,7 @@ type Config struct {
 //
 // Invariants, which check verifies:
 //
-//	K1 an item is tried at most once in each back-off
+//	K1 an item is tried at most once in each back-off, unless it was excused meanwhile
 //	K2 a back-off lies between Interval and MaxInterval
 type Machine struct {
 	cfg   Config
@@ -78,12 +78,25 @@ func New(cfg Config) *Machine {
 	return &Machine{cfg: cfg, items: map[Item]record{}}
 }
 
-// Looked is the one input: what is wanted here and what runs, at a moment.
+// Input is what a Machine is told.
+//
+//sumtype:decl
+type Input interface{ isInput() }
+
+// Looked says what is wanted here and what runs, at a moment.
 type Looked struct {
 	Now     pos.Millis
 	Wanted  []Item
 	Running []Item
 }
+
+// Excused says that an operator stopped these items, or what they run under. Their end
+// tells nothing of how long they last: each is started at once when it is seen missing,
+// however often it was started before.
+type Excused struct{ Items []Item }
+
+func (Looked) isInput()  {}
+func (Excused) isInput() {}
 
 // Start is the one effect: this item is to be started now.
 type Start struct {
@@ -91,8 +104,20 @@ type Start struct {
 	Tries int // how often it was started before without lasting
 }
 
-// Step takes a look and appends to out what must be started, in Item order.
-func (m *Machine) Step(in Looked, out []Start) []Start {
+// Step applies one input and appends to out what must be started, in Item order.
+func (m *Machine) Step(in Input, out []Start) []Start {
+	switch in := in.(type) {
+	case Looked:
+		out = m.looked(in, out)
+	case Excused:
+		for _, i := range in.Items {
+			delete(m.items, i)
+		}
+	}
+	return out
+}
+
+func (m *Machine) looked(in Looked, out []Start) []Start {
 	running := map[Item]bool{}
 	for _, i := range in.Running {
 		running[i] = true

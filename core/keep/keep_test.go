@@ -56,6 +56,47 @@ func TestAStartThatLastsIsForgiven(t *testing.T) {
 	}
 }
 
+// What an operator did is no start that did not last, however often it is done and whatever
+// was before.
+func TestWhatAnOperatorStoppedIsStartedAtOnce(t *testing.T) {
+	m := New(testConfig)
+	mine, other := Item{Capture, "shop"}, Item{Capture, "other"}
+	wanted := []Item{mine, other}
+	now := pos.Millis(0)
+	for range 5 { // both fail again and again
+		m.Step(Looked{Now: now, Wanted: wanted}, nil)
+		now += 60_000
+	}
+	now -= 59_999
+	for i := range 5 {
+		if out := m.Step(Excused{Items: []Item{mine, {Writer, "never seen"}}}, nil); len(out) != 0 {
+			t.Fatalf("to be told starts %v", out)
+		}
+		if got := m.Step(Looked{Now: now, Wanted: wanted}, nil); !slices.Equal(got, []Start{{Item: mine}}) {
+			t.Fatalf("restart %d: started %v, want the one that was excused, as new", i, got)
+		}
+		if err := m.check(); err != nil {
+			t.Fatal(err)
+		}
+		now++
+	}
+}
+
+// Nothing is remembered of what is not wanted any more: it starts at once when it is wanted
+// again, and the map does not grow with every stream that ever was.
+func TestWhatIsNotWantedIsForgotten(t *testing.T) {
+	m := New(testConfig)
+	item := Item{Writer, "a"}
+	m.Step(Looked{Now: 0, Wanted: []Item{item}}, nil)
+	m.Step(Looked{Now: 1}, nil)
+	if len(m.items) != 0 {
+		t.Errorf("remembered are %v", m.items)
+	}
+	if got := m.Step(Looked{Now: 2, Wanted: []Item{item}}, nil); !slices.Equal(got, []Start{{Item: item}}) {
+		t.Errorf("wanted again it starts %v, want at once and as new", got)
+	}
+}
+
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, twin := New(testConfig), New(testConfig)
@@ -64,6 +105,13 @@ func TestProperties(t *testing.T) {
 		items := []Item{{Tiering, ""}, {Writer, "a"}, {Writer, "b"}, {Capture, "c"}}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += pos.Millis(rapid.IntRange(0, 30_000).Draw(t, "ms"))
+			excused := Excused{Items: rapid.SliceOfN(rapid.SampledFrom(items), 0, 1).Draw(t, "excused")}
+			if out := slices.Concat(m.Step(excused, nil), twin.Step(excused, nil)); len(out) != 0 {
+				t.Fatalf("to be told starts %v", out)
+			}
+			for _, i := range excused.Items {
+				delete(last, i)
+			}
 			in := Looked{
 				Now:     now,
 				Wanted:  rapid.SliceOf(rapid.SampledFrom(items)).Draw(t, "wanted"),

@@ -23,7 +23,7 @@ type Process struct {
 }
 
 var stateTones = map[string]string{
-	"running": "good", "starting": "busy", "stopping": "busy", "restarting": "bad", "undefined": "bad", "zombie": "bad", "stuck": "bad", "parked": "bad",
+	"running": "good", "starting": "busy", "stopping": "busy", "restarting": "bad", "undefined": "bad", "zombie": "bad", "stuck": "bad", "parked": "bad", "stopped": "bad",
 }
 
 func process(t admin.TreeNode) Process {
