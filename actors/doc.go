@@ -9,9 +9,11 @@
 //   - Messages of one sender arrive in the order they were sent. Nothing overtakes
 //     a message except a stop without Drain, a kill and a crashed task.
 //   - A crash is a panic, and equally runtime.Goexit, in New, Init, Handle, Terminate
-//     or a task. It ends this process and nothing else.
+//     or a task. It ends this process and nothing else, whatever the value it panics with
+//     does when it is asked for its text: that is asked for beside the process.
 //   - A message is handled at most once. One that is sent to a process that has been
-//     told to stop is refused; one that is queued when it ends is dropped and counted.
+//     told to stop is refused; one that is queued when it ends is dropped, and counted by
+//     whom System.OnDropped names.
 //
 // # How a process ends
 //
@@ -37,6 +39,10 @@
 // OnGone functions run when the last such code, callbacks and tasks, has returned; a
 // lease on a file or a slot is given back there and nowhere else. Whatever a zombie may
 // still do to the world must be fenced by epoch or incarnation.
+//
+// The text of a panic's value, or of an error of Init, is waited for for 100 ms. One that
+// comes later, or never, since it needs a lock that was held at the panic, does not count
+// as code of the process: a lease must not be lost for it.
 //
 // Nor does anything recover from a fatal error of the Go runtime: a stack that outgrows
 // its limit, a map that two goroutines write at once, memory that is used up.

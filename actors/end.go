@@ -35,7 +35,7 @@ func (h *Handle) close(why Reason) (taken life, ok bool) {
 		return life{}, false
 	}
 	taken = h.life
-	h.life = life{reason: why, startErr: taken.startErr, units: taken.units + 1, onGone: taken.onGone}
+	h.life = life{reason: why, refused: taken.refused, units: taken.units + 1, onGone: taken.onGone}
 	h.phase.Store(phaseEnded)
 	return taken, true
 }

@@ -146,6 +146,7 @@ func TestDrainAndDrop(t *testing.T) {
 		t.Run(fmt.Sprint(drain), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, sys *actors.System) {
 				const backlog = 10_000
+				lost := countDropped(sys)
 				free := make(chan struct{})
 				handled, terminated := 0, 0
 				h, err := sys.Start(context.Background(), actors.Spec{Path: "a", Drain: drain, New: func() actors.Process {
@@ -181,8 +182,8 @@ func TestDrainAndDrop(t *testing.T) {
 				if !drain {
 					want, dropped = 1, backlog
 				}
-				if handled != want || terminated != want || sys.Dropped() != dropped {
-					t.Errorf("handled %d, %d of them before terminate, dropped %d; want %d and %d", handled, terminated, sys.Dropped(), want, dropped)
+				if handled != want || terminated != want || lost.Load() != dropped {
+					t.Errorf("handled %d, %d of them before terminate, dropped %d; want %d and %d", handled, terminated, lost.Load(), want, dropped)
 				}
 				if h.MailboxLen() != 0 || h.Reason().Kind != actors.Shutdown {
 					t.Errorf("mailbox holds %d, reason %v", h.MailboxLen(), h.Reason())
@@ -239,7 +240,7 @@ func TestStopCancelsTheContextAtOnce(t *testing.T) {
 
 func TestKillAbandonsABlockedProcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, sys *actors.System) {
-		l := &log{}
+		l, dropped := &log{}, countDropped(sys)
 		free := make(chan struct{})
 		other := start(t, sys, "other", &script{handle: func(_ *actors.Context, msg any) *actors.Reason {
 			l.add("other got %v", msg)
@@ -280,8 +281,8 @@ func TestKillAbandonsABlockedProcess(t *testing.T) {
 		close(free)
 		synctest.Wait()
 		l.want(t, "late exit", "returns", "late gone", "gone")
-		if sys.Zombies() != 0 || h.Zombie() || !isClosed(h.Gone()) || sys.Dropped() != 1 {
-			t.Errorf("zombies %d, dropped %d", sys.Zombies(), sys.Dropped())
+		if sys.Zombies() != 0 || h.Zombie() || !isClosed(h.Gone()) || dropped.Load() != 1 {
+			t.Errorf("zombies %d, dropped %d", sys.Zombies(), dropped.Load())
 		}
 	})
 }
@@ -289,7 +290,7 @@ func TestKillAbandonsABlockedProcess(t *testing.T) {
 // runtime.Goexit takes the mailbox along: what is in it is counted all the same.
 func TestBacklogOfALostMailbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, sys *actors.System) {
-		free := make(chan struct{})
+		free, dropped := make(chan struct{}), countDropped(sys)
 		h := start(t, sys, "a", &script{handle: func(*actors.Context, any) *actors.Reason { <-free; runtime.Goexit(); return nil }})
 		for range 100 {
 			h.Send("x")
@@ -297,8 +298,8 @@ func TestBacklogOfALostMailbox(t *testing.T) {
 		synctest.Wait()
 		close(free)
 		synctest.Wait()
-		if sys.Dropped() != 99 || h.MailboxLen() != 0 {
-			t.Errorf("dropped %d, mailbox %d", sys.Dropped(), h.MailboxLen())
+		if dropped.Load() != 99 || h.MailboxLen() != 0 {
+			t.Errorf("dropped %d, mailbox %d", dropped.Load(), h.MailboxLen())
 		}
 	})
 }

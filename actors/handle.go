@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -60,12 +59,12 @@ type Handle struct {
 
 // life is what a handle's mutex guards.
 type life struct {
-	stop     *Reason // why it shall end, once that was asked for
-	stopNow  bool    // do not drain
-	reason   Reason  // valid in phaseEnded
-	startErr error   // what Start reports
-	units    int     // the shell, each task, and whoever is ending it
-	zombie   bool    // ended with units left
+	stop    *Reason  // why it shall end, once that was asked for
+	stopNow bool     // do not drain
+	reason  Reason   // valid in phaseEnded
+	refused *outcome // why Start gives up on it
+	units   int      // the shell, each task, and whoever is ending it
+	zombie  bool     // ended with units left
 
 	onExit, onGone []func()
 	children       map[*Handle]struct{}
@@ -249,12 +248,7 @@ func (h *Handle) disown(child *Handle) {
 // await waits for Init's outcome.
 func (h *Handle) await(ctx context.Context, spec Spec) (*Handle, error) {
 	started, cancelled := h.started, ctx.Done()
-	var timeout, grace <-chan time.Time
-	if spec.InitTimeout > 0 {
-		t := time.NewTimer(spec.InitTimeout)
-		defer t.Stop()
-		timeout = t.C
-	}
+	var grace <-chan time.Time
 	for {
 		select {
 		case <-started:
@@ -262,7 +256,7 @@ func (h *Handle) await(ctx context.Context, spec Spec) (*Handle, error) {
 		case <-h.done:
 			return nil, h.startError()
 		case <-cancelled:
-			h.refuse(ctx.Err())
+			h.refuse(outcomeOf(ctx.Err()))
 			h.Stop(Reason{Kind: Shutdown, Detail: "start cancelled"})
 			started, cancelled = nil, nil
 			if spec.InitGrace > 0 {
@@ -272,27 +266,28 @@ func (h *Handle) await(ctx context.Context, spec Spec) (*Handle, error) {
 			}
 		case <-grace:
 			h.Kill()
-		case <-timeout:
-			h.refuse(fmt.Errorf("init did not return within %v", spec.InitTimeout))
-			h.Kill()
 		}
 	}
 }
 
 // refuse records why Start gives up on h, unless its outcome is already known.
-func (h *Handle) refuse(err error) {
+func (h *Handle) refuse(out outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.life.startErr == nil {
-		h.life.startErr = err
+	if h.life.refused == nil {
+		h.life.refused = &out
 	}
 }
 
 func (h *Handle) startError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if errors.Is(h.life.startErr, ErrIgnore) {
+	var out outcome
+	if h.life.refused != nil {
+		out = *h.life.refused
+	}
+	if out.ignored {
 		return ErrIgnore
 	}
-	return &StartError{Path: h.path, Reason: h.life.reason, Err: h.life.startErr}
+	return refused(h.path, h.life.reason, out)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,13 @@ func start(t *testing.T, sys *actors.System, path string, p *script) *actors.Han
 		t.Fatalf("start %s: %v", path, err)
 	}
 	return h
+}
+
+// countDropped counts the messages that are dropped. Nothing may have been started yet.
+func countDropped(sys *actors.System) *atomic.Int64 {
+	var all atomic.Int64
+	sys.OnDropped(func(n int64) { all.Add(n) })
+	return &all
 }
 
 // log is a list that any goroutine may append to.

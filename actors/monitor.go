@@ -33,14 +33,6 @@ func (c *Context) Monitor(h *Handle) MonitorRef {
 	return ref
 }
 
-// Demonitor ends a monitor. No Down of it arrives afterwards, not even a queued one.
-func (c *Context) Demonitor(ref MonitorRef) {
-	target := c.h.watchedBy(ref)
-	if c.h.unwatch(ref) && target != nil {
-		target.removeWatcher(ref)
-	}
-}
-
 // watch notes that h monitors target; false if h has ended.
 func (h *Handle) watch(ref MonitorRef, target *Handle) bool {
 	h.mu.Lock()
@@ -55,19 +47,11 @@ func (h *Handle) watch(ref MonitorRef, target *Handle) bool {
 	return true
 }
 
-func (h *Handle) watchedBy(ref MonitorRef) *Handle {
+// unwatch forgets a monitor h holds.
+func (h *Handle) unwatch(ref MonitorRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.life.watched[ref]
-}
-
-// unwatch forgets a monitor h holds; false if it held none by that name.
-func (h *Handle) unwatch(ref MonitorRef) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, held := h.life.watched[ref]
 	delete(h.life.watched, ref)
-	return held
 }
 
 // addWatcher notes that watcher monitors h; false if h has ended.

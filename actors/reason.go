@@ -19,11 +19,9 @@ const (
 	Crash
 	// NoProc means that there was no such process when it was asked for.
 	NoProc
-	// NoConnection means that the node it ran on can't be reached.
-	NoConnection
 )
 
-var kindNames = [...]string{"normal", "shutdown", "killed", "crash", "noproc", "noconnection"}
+var kindNames = [...]string{"normal", "shutdown", "killed", "crash", "noproc"}
 
 // String returns the kind's name as it stands in logs and status pages.
 func (k Kind) String() string {
@@ -64,12 +62,19 @@ type StartError struct {
 	Path   string
 	Reason Reason // how the incarnation ended
 	Err    error  // what Init returned; nil when it crashed, was killed or told to stop
+
+	text string // of Err, asked for once
+}
+
+// refused makes the answer to a start that came to nothing.
+func refused(path string, why Reason, out outcome) *StartError {
+	return &StartError{Path: path, Reason: why, Err: out.err, text: out.text}
 }
 
 // Error names the process and what happened to it.
 func (e *StartError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("start %s: %v", e.Path, e.Err)
+	if e.text != "" {
+		return fmt.Sprintf("start %s: %s", e.Path, e.text)
 	}
 	return fmt.Sprintf("start %s: %s", e.Path, e.Reason)
 }

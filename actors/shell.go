@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"errors"
-	"fmt"
 	"runtime"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -50,22 +48,6 @@ func (s *shell) init() {
 	}, func(crash *Reason) { s.initDone(out, crash) })
 }
 
-// outcome is what an Init came to.
-type outcome struct {
-	err     error // nil: it runs
-	ignored bool
-	detail  string
-}
-
-// outcomeOf asks an error all it will be asked here. Its methods are not ours: a typed
-// nil panics when it is asked for its text, and that is then how the Init ended.
-func outcomeOf(err error) outcome {
-	if err == nil {
-		return outcome{}
-	}
-	return outcome{err: err, ignored: errors.Is(err, ErrIgnore), detail: err.Error()}
-}
-
 // initDone acts on the outcome of Init.
 func (s *shell) initDone(out outcome, crash *Reason) {
 	h := s.h
@@ -73,11 +55,11 @@ func (s *shell) initDone(out outcome, crash *Reason) {
 	case crash != nil:
 		h.end(*crash, true)
 	case out.ignored:
-		h.refuse(ErrIgnore)
+		h.refuse(out)
 		h.end(Reason{Kind: Normal, Detail: "ignored"}, true)
 	case out.err != nil:
-		h.refuse(out.err)
-		h.end(h.initFailure(out.detail), true)
+		h.refuse(out)
+		h.end(h.initFailure(out.text), true)
 	default:
 		h.up()
 	}
@@ -153,9 +135,7 @@ func (s *shell) dispatch(msg any) *Reason {
 		}
 		msg = m.msg
 	case Down:
-		if !s.h.unwatch(m.Ref) {
-			return nil
-		}
+		s.h.unwatch(m.Ref)
 	}
 	return s.handle(msg)
 }
@@ -214,7 +194,7 @@ func (h *Handle) beginEnd(why Reason) bool {
 // the end of the process.
 func (s *shell) drop(msg any) {
 	if _, mark := msg.(stopMark); !mark {
-		s.h.sys.dropped.Add(1)
+		s.h.sys.dropped(1)
 	}
 }
 
@@ -245,7 +225,7 @@ type crash struct {
 func crashReason(panicked any) crash {
 	detail := "runtime.Goexit"
 	if panicked != nil {
-		detail = fmt.Sprint(panicked)
+		detail = textOf(panicked)
 	}
 	return crash{Reason: Reason{Kind: Crash, Detail: detail, Stack: stack()}, goexit: panicked == nil}
 }
@@ -290,6 +270,6 @@ func (s *shell) attempt(f func(), afterGoexit func(crash *Reason)) (met *Reason)
 func (s *shell) elsewhere(f func()) {
 	go func() {
 		f()
-		s.h.sys.dropped.Add(s.h.queued.Swap(0))
+		s.h.sys.dropped(s.h.queued.Swap(0))
 	}()
 }

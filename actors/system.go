@@ -40,8 +40,6 @@ type Spec struct {
 	Parent *Handle
 	// Drain: what was queued before a stop is still handled. Otherwise it is dropped.
 	Drain bool
-	// InitTimeout bounds Init; the process is killed when it passes. 0: no bound.
-	InitTimeout time.Duration
 	// InitGrace bounds how long an Init whose start was cancelled may go on before the
 	// process is killed. 0: it is waited for.
 	InitGrace time.Duration
@@ -57,7 +55,7 @@ type System struct {
 	guardian actor.SupervisorStrategy
 	serial   atomic.Uint64 // of incarnations and references: never given twice
 	zombies  atomic.Int64
-	dropped  atomic.Int64
+	dropped  func(n int64)
 
 	mu     sync.Mutex
 	closed bool
@@ -75,6 +73,7 @@ func NewSystem(nonce pos.UID) *System {
 		prefix:   nonce.String() + "/",
 		actors:   actor.NewActorSystem(actor.WithLoggerFactory(silent)),
 		guardian: actor.NewOneForOneStrategy(0, 0, stop),
+		dropped:  func(int64) {},
 		roots:    map[*Handle]struct{}{},
 		quiet:    make(chan struct{}),
 	}
@@ -87,28 +86,29 @@ func (s *System) Nonce() pos.UID { return s.nonce }
 // task, has not returned.
 func (s *System) Zombies() int { return int(s.zombies.Load()) }
 
-// Dropped returns how many accepted messages were never handled, because their process
-// ended first.
-func (s *System) Dropped() int64 { return s.dropped.Load() }
+// OnDropped has f told of every n accepted messages that will never be handled, because
+// their process ended first. It is called from many goroutines and must not block. For use
+// before the first Start.
+func (s *System) OnDropped(f func(n int64)) { s.dropped = f }
 
 // Start starts a process and returns when its Init has: the handle, ErrIgnore, or a
 // *StartError. When ctx ends first, the process is told to stop, which cancels Init's
 // context, and Start returns once it has ended. It blocks only its caller.
 func (s *System) Start(ctx context.Context, spec Spec) (*Handle, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &StartError{Path: spec.Path, Reason: Reason{Kind: Shutdown, Detail: "start cancelled"}, Err: err}
+		return nil, refused(spec.Path, Reason{Kind: Shutdown, Detail: "start cancelled"}, outcomeOf(err))
 	}
 	h := s.newHandle(spec)
 	if err := s.admit(h); err != nil {
 		h.cancel()
-		return nil, &StartError{Path: spec.Path, Reason: Reason{Kind: NoProc}, Err: err}
+		return nil, refused(spec.Path, Reason{Kind: NoProc}, outcomeOf(err))
 	}
 	if spec.Spawned != nil {
 		h.introduce(spec.Spawned)
 	}
 	if err := s.spawn(h, spec.New); err != nil {
 		h.end(Reason{Kind: Crash, Detail: err.Error()}, true)
-		return nil, &StartError{Path: spec.Path, Reason: h.Reason(), Err: err}
+		return nil, refused(spec.Path, h.Reason(), outcomeOf(err))
 	}
 	h.wire()
 	if !h.Alive() { // it was killed before it was entered there

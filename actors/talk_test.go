@@ -205,40 +205,24 @@ func TestDownFollowsTheLastMessage(t *testing.T) {
 	})
 }
 
-func TestMonitorsOfTheDeadAndDemonitor(t *testing.T) {
+func TestMonitorsOfTheDead(t *testing.T) {
 	inBubble(t, func(t *testing.T, sys *actors.System) {
 		l := &log{}
 		dead := start(t, sys, "dead", &script{})
 		dead.Kill()
-		victim := start(t, sys, "victim", &script{})
-		var refs []actors.MonitorRef
 		watcher := start(t, sys, "watcher", &script{handle: func(c *actors.Context, msg any) *actors.Reason {
 			switch m := msg.(type) {
 			case actors.Down:
 				l.add("%s %v", m.Path, m.Reason.Kind)
 			case string:
-				switch m {
-				case "dead":
-					c.Monitor(dead)
-					c.Monitor(nil)
-				case "victim":
-					refs = append(refs, c.Monitor(victim), c.Monitor(victim), c.Monitor(victim))
-					c.Demonitor(refs[0])
-				case "flush":
-					victim.Kill() // its two Downs are queued now
-					c.Demonitor(refs[1])
-					c.Demonitor(refs[1])
-				}
+				c.Monitor(dead)
+				c.Monitor(nil)
 			}
 			return nil
 		}})
-		watcher.Send("dead")
+		watcher.Send("go")
 		synctest.Wait()
 		l.want(t, "dead noproc", "(no process) noproc")
-		watcher.Send("victim")
-		watcher.Send("flush")
-		synctest.Wait()
-		l.want(t, "victim killed")
 	})
 }
 

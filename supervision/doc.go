@@ -24,7 +24,11 @@
 //   - The functions that ask a supervisor wait for it as long as their context allows.
 //     They must not be called from inside a process's callbacks.
 //   - Tree reads what every supervisor last published. It never waits for one.
-//   - The observe function is called on the supervisors' goroutines, from several at once
-//     if it is given to several, and for a stuck child on a timer's. It must not block; a
-//     panic in it is swallowed.
+//   - The observe function is called for each event on a goroutine of its own, from several
+//     supervisors at once if it is given to several. A panic or runtime.Goexit in it ends
+//     that call and nothing else. The supervisor waits for it, so that what it does is done
+//     before anything follows from the event, but for 100 ms at most. One that takes longer
+//     delays the supervisor by that much at each event and is called for the next while it
+//     still is in the one before: it may see them out of order, and if it never returns it
+//     keeps a goroutine for each. It must not ask a supervisor.
 package supervision

@@ -2,6 +2,8 @@ package supervision_test
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,53 @@ func TestParked(t *testing.T) {
 	}
 }
 
+// Whatever an observer does, its supervisor goes on; it is waited for as long as the limit.
+func TestObserversAreNotTrusted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails func(free <-chan struct{})
+		took  time.Duration // for each event
+	}{
+		"panics":   {func(<-chan struct{}) { panic("boom") }, 0},
+		"goexits":  {func(<-chan struct{}) { runtime.Goexit() }, 0},
+		"blocks":   {func(free <-chan struct{}) { <-free }, 100 * time.Millisecond},
+		"is slow":  {func(<-chan struct{}) { pass(time.Second) }, 100 * time.Millisecond},
+		"is quick": {func(<-chan struct{}) { pass(time.Millisecond) }, time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				free := make(chan struct{})
+				began := time.Now()
+				observe := func(ev supervision.Event) {
+					w.observe(ev)
+					tc.fails(free)
+				}
+				h, err := w.run("node", supervision.New(three5, []supervision.Child{child("w", script{})}, observe))
+				if err != nil {
+					t.Fatal(err)
+				}
+				first := at(h, "w").Handle
+				first.Send("boom")
+				pass(tc.took)
+				synctest.Wait()
+				if _, err := supervision.WhichChildren(context.Background(), h); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took != 3*tc.took {
+					t.Errorf("three events took %v, want %v", took, 3*tc.took)
+				}
+				if n := at(h, "w"); n.State != "running" || n.Handle == first {
+					t.Errorf("the child is %+v", n)
+				}
+				wantEvents(t, w, "started w", "child_terminated w", "restarted w")
+				h.Stop(stop)
+				<-h.Done()
+				close(free)
+				pass(time.Second) // for who is slow
+			})
+		})
+	}
+}
+
 // A start behind a zombie is told of once it has lasted, and not when the zombie goes in time.
 func TestStuckEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -89,7 +138,7 @@ func TestStuckEvent(t *testing.T) {
 }
 
 // A child that ends in good order and leaves a task behind is a zombie too, and so is one
-// whose init failed.
+// whose init failed, or wanted no process.
 func TestZombieOfATask(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		free := make(chan struct{})
@@ -113,19 +162,29 @@ func TestZombieOfATask(t *testing.T) {
 		if _, err := supervision.AddChild(context.Background(), h, bad); err == nil {
 			t.Error("the bad child started")
 		}
+		pass(time.Millisecond)
+		for _, restart := range []supervision.Restart{supervision.Permanent, supervision.Temporary} {
+			needless := child("needless "+restart.String(), script{init: func(c *actors.Context) error { leave(c); return actors.ErrIgnore }})
+			needless.Restart = restart
+			if _, err := supervision.AddChild(context.Background(), h, needless); !errors.Is(err, actors.ErrIgnore) {
+				t.Errorf("the needless child gave %v", err)
+			}
+			pass(time.Millisecond)
+		}
 		w.take()
 		pass(time.Second)
-		wantEvents(t, w, "zombie w", "zombie bad")
+		wantEvents(t, w, "zombie w", "zombie bad", "zombie needless permanent", "zombie needless temporary")
 		states := map[string]string{}
 		for _, n := range supervision.Tree(h).Children {
 			states[n.ID] += n.State + " "
 		}
-		if states["w"] != "undefined zombie " || states["bad"] != "zombie " || states["good"] != "running " || w.sys.Zombies() != 2 {
+		if states["w"] != "undefined zombie " || states["bad"] != "zombie " || states["good"] != "running " ||
+			states["needless permanent"] != "undefined zombie " || states["needless temporary"] != "zombie " || w.sys.Zombies() != 4 {
 			t.Errorf("tree %v, %d zombies", states, w.sys.Zombies())
 		}
 		close(free)
 		synctest.Wait()
-		if n := len(supervision.Tree(h).Children); n != 2 || w.sys.Zombies() != 0 {
+		if n := len(supervision.Tree(h).Children); n != 3 || w.sys.Zombies() != 0 {
 			t.Errorf("%d children, %d zombies", n, w.sys.Zombies())
 		}
 	})

@@ -19,6 +19,11 @@ type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
+// stubborn is an error whose text is got in a way of its own.
+type stubborn func() string
+
+func (s stubborn) Error() string { return s() }
+
 // ways are the ways in which code fails; block never returns before free closes.
 var ways = map[string]func(free <-chan struct{}){
 	"panic":      func(<-chan struct{}) { panic("boom") },
@@ -29,6 +34,10 @@ var ways = map[string]func(free <-chan struct{}){
 		k.text = "x"
 	},
 	"block": func(free <-chan struct{}) { <-free },
+	// What a panic's value does when it is asked for its text.
+	"text panics":  func(<-chan struct{}) { panic(stubborn(func() string { panic("boom") })) },
+	"text goexits": func(<-chan struct{}) { panic(stubborn(func() string { runtime.Goexit(); return "" })) },
+	"text blocks":  func(free <-chan struct{}) { panic(stubborn(func() string { <-free; return "" })) },
 }
 
 // victim is a permanent child whose code fails once, in one place.
@@ -73,7 +82,6 @@ func (v *victim) child() supervision.Child {
 		}
 		return make(arg)
 	}
-	c.InitTimeout = time.Second
 	return c
 }
 
@@ -85,6 +93,9 @@ func TestFaultsStayWhereTheyAre(t *testing.T) {
 			if way == "block" && (place == "on exit" || place == "on gone") {
 				continue // these must not block: see actors.Context
 			}
+			if way == "block" && (place == "new" || place == "init") {
+				continue // the supervisor waits for it until it is told to stop: see TestStopCancelsAnInit
+			}
 			t.Run(place+", "+way, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
 					free := make(chan struct{})
@@ -93,7 +104,7 @@ func TestFaultsStayWhereTheyAre(t *testing.T) {
 					root := w.supervise(t, flags, child("before", script{}), v.child(), child("after", script{}))
 					before, after := at(root, "before").Handle, at(root, "after").Handle
 					provoke(t, root, v)
-					pass(5 * time.Second) // an init that blocks, and a stop, have their second
+					pass(5 * time.Second) // a stop has its second
 					if !v.spent.Load() {
 						t.Fatal("nothing failed")
 					}
@@ -177,21 +188,21 @@ func TestFaultsAtTheFirstStart(t *testing.T) {
 	for way, fails := range ways {
 		for _, place := range []string{"new", "init", "init's error"} {
 			if way == "block" {
-				continue // as long as InitTimeout says, if it says anything
+				continue // as long as that takes
 			}
 			t.Run(place+", "+way, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
-					stopped := false
+					stopped, free := false, make(chan struct{})
 					first := child("first", script{terminate: func(*actors.Context, actors.Reason) { stopped = true }})
 					bad := child("bad", script{init: func(*actors.Context) error {
 						if place == "init's error" {
 							return (*brokenError)(nil)
 						}
-						fails(nil)
+						fails(free)
 						return nil
 					}})
 					if place == "new" {
-						bad.New = func(any) actors.Process { fails(nil); return nil }
+						bad.New = func(any) actors.Process { fails(free); return nil }
 					}
 					_, err := w.run("node", supervision.New(three5, []supervision.Child{first, bad}, w.observe))
 					var failed *actors.StartError
@@ -199,6 +210,7 @@ func TestFaultsAtTheFirstStart(t *testing.T) {
 						t.Errorf("start gave %v; the first stopped: %v", err, stopped)
 					}
 					wantEvents(t, w, "started first", "start_error bad")
+					close(free)
 					if n := w.sys.Zombies(); n != 0 {
 						t.Errorf("%d zombies", n)
 					}

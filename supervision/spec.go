@@ -68,8 +68,6 @@ type Child struct {
 	Kind     Kind
 	// Drain: at a stop the child still handles what was queued before.
 	Drain bool
-	// InitTimeout bounds the child's init; 0: no bound.
-	InitTimeout time.Duration
 }
 
 func (c Child) spec() decide.Spec {

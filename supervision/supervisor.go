@@ -56,7 +56,11 @@ type supervisor struct {
 // New returns a supervisor of these children. Under SimpleOneForOne children holds the
 // one template. observe may be nil. Flags and children are checked in its Init.
 func New(flags Flags, children []Child, observe func(Event)) actors.Process {
-	return &supervisor{flags: flags, children: children, observe: observe, kids: map[string]*kid{}}
+	s := &supervisor{flags: flags, children: children, kids: map[string]*kid{}}
+	if observe != nil {
+		s.observe = func(ev Event) { actors.Aside(func() { observe(ev) }) }
+	}
+	return s
 }
 
 // Init starts the children, in order. Told to stop meanwhile it starts no more of them, and
@@ -207,7 +211,7 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 		Path:   s.c.Self().Path() + "/" + a.ID,
 		New:    func() actors.Process { return k.child.New(k.arg) },
 		Parent: s.c.Self(), Drain: k.child.Drain,
-		InitTimeout: k.child.InitTimeout, InitGrace: grace,
+		InitGrace: grace,
 	}
 	begun := false
 	stuck := func() bool { return true } // stops what tells of it
@@ -232,11 +236,21 @@ func (s *supervisor) start(a decide.Start) decide.Event {
 		s.board.put(k, stateUndefined)
 		return decide.Cancelled(a)
 	}
-	k.end(failure(err))
-	s.board.put(k, stateUndefined)
-	if errors.Is(err, actors.ErrIgnore) {
+	return s.startFailed(a, k, err)
+}
+
+// startFailed takes the end of an incarnation that has not come up.
+func (s *supervisor) startFailed(a decide.Start, k *kid, err error) decide.Event {
+	// A StartError is looked no further into: below it are errors of the child's own making.
+	var failed *actors.StartError
+	if !errors.As(err, &failed) {
+		k.end(actors.Reason{Kind: actors.Normal, Detail: "ignored"})
+		s.board.put(k, stateUndefined)
+		s.lookLater(k)
 		return decide.Ignored(a)
 	}
+	k.end(failed.Reason)
+	s.board.put(k, stateUndefined)
 	if s.c.Done().Err() != nil && !k.last.Abnormal() {
 		s.lookLater(k)
 		return decide.Cancelled(a)
@@ -255,15 +269,6 @@ func (s *supervisor) tellIfStuck(ev Event) {
 	if s.board.haunted(ev.ID) {
 		s.tell(ev)
 	}
-}
-
-// failure says how a process that did not come up ended.
-func failure(err error) actors.Reason {
-	var failed *actors.StartError
-	if errors.As(err, &failed) {
-		return failed.Reason
-	}
-	return actors.Reason{Kind: actors.Normal, Detail: "ignored"}
 }
 
 // exited takes the end of a child that was not told to by stop.
@@ -312,14 +317,5 @@ func (s *supervisor) tell(ev Event) {
 		return
 	}
 	ev.Time, ev.Path, ev.Intensity = time.Now(), s.c.Self().Path(), s.flags.Intensity
-	defer survive()
 	s.observe(ev)
-}
-
-// survive, deferred, ends a panic of the observer: it is not ours, and supervision must
-// not depend on it.
-func survive() {
-	if recover() != nil {
-		return
-	}
 }

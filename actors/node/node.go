@@ -114,6 +114,7 @@ func Start(ctx context.Context, cfg settings.Settings, ports Ports, about About,
 		standing: make(chan struct{}),
 		wish:     wish{configured: cfg.Tiering.Enabled, turn: make(chan struct{}, 1)},
 	}
+	n.system.OnDropped(func(count int64) { ports.Metrics.Count("messages_dropped_total", count) })
 	unasked := neverAsked
 	n.unknown.Store(&unasked)
 	if n.ports.Remote == nil {

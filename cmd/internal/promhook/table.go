@@ -55,6 +55,7 @@ func Metrics() []Metric { return slices.Concat(nodeMetrics(), uploadMetrics(), s
 func nodeMetrics() []Metric {
 	return []Metric{
 		{Name: "build_info", Type: Gauge, Labels: []string{"version"}, Help: "Always 1; the label is the version that runs."},
+		{Name: "messages_dropped_total", Type: Counter, Help: "Messages that were queued for a process when it ended. Whoever waits for an answer is told of the end."},
 		{Name: "supervisor_events", Type: Counter, Labels: []string{"kind", "child"}, Help: "What supervisors did: children started, restarted, failed, given up. Alert on kind=\"max_intensity\" and on a rising rate of kind=\"restarted\"."},
 
 		{Name: "capture_events_total", Type: Counter, Labels: perCapture, Help: "Records written, loaded rows included."},
