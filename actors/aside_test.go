@@ -31,7 +31,7 @@ func (l level) String() string { return fmt.Sprint("level ", int(l)) }
 type plain float64
 
 // ledger has no text, and a map that somebody else may be writing.
-type ledger struct{ lines map[string]int }
+type ledger map[string][]int
 
 // blocked answers when free closes.
 func blocked(free <-chan struct{}) stubborn {
@@ -58,7 +58,7 @@ func TestTheTextOfAPanic(t *testing.T) {
 		"*actors_test.told, whose text can't be had: asking for it panics":                  func() { panic((*told)(nil)) },
 		"actors_test.stubborn, whose text can't be had: asking for it calls runtime.Goexit": func() { panic(stubborn(func() string { runtime.Goexit(); return "" })) },
 		"actors_test.stubborn, whose text can't be had: it does not come within 100ms":      func() { panic(blocked(free)) },
-		"panic called with nil argument":                func() { panic(nil) },
+		"panic called with nil argument":                                                    func() { panic(nil) },
 		"runtime error: invalid memory address or nil pointer dereference":                  func() { panic((*told)(nil).text) },
 		"runtime error: index out of range [7] with length 0":                               func() { panic([]int{}[len(none)+7]) },
 		"interface conversion: interface {} is string, not int":                             func() { panic(any("x").(int)) },
