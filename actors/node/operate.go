@@ -100,6 +100,9 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 
 // Restart implements admin.Node.
 func (n *Node) Restart(ctx context.Context, at string) error {
+	if err := n.ambiguous(at); err != nil {
+		return err
+	}
 	if factory, id, ok := n.kept(at); ok {
 		n.log.Warn().Str("path", path.Join(factory.Path, id)).Msg("an operator starts a process")
 		return operated("starting", path.Join(factory.Path, id), n.startAgain(ctx, factory.ID, id))
@@ -124,6 +127,10 @@ func (n *Node) Restart(ctx context.Context, at string) error {
 	err = supervision.RestartChild(ctx, sup.Handle, child.ID)
 	if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
 		return nil
+	}
+	if above := path.Base(path.Dir(sup.Path)); err != nil && factories[above] != "" && !sup.Handle.Alive() {
+		// Who keeps it found its supervisor empty, and makes a new one.
+		err = n.startAgain(ctx, above, sup.ID)
 	}
 	// What ran below it is started by those that keep it.
 	n.poke()

@@ -43,6 +43,9 @@ func (n *Node) Tree(q admin.TreeQuery) (admin.TreeNode, error) {
 // find returns the process at a path, and nothing below it. A stream's name stands for its
 // id. Where nothing says otherwise the path begins at the node.
 func (n *Node) find(at string) (supervision.Node, error) {
+	if err := n.ambiguous(at); err != nil {
+		return supervision.Node{}, err
+	}
 	here, rest := n.walk(at)
 	if rest == "" {
 		return here, nil
@@ -51,6 +54,29 @@ func (n *Node) find(at string) (supervision.Node, error) {
 		rest, _, _ = strings.Cut(rest, "/")
 	}
 	return here, &admin.Error{Class: admin.NotFound, What: fmt.Sprintf("there is no process %q below %s", rest, here.Path), Hint: "millrace tree " + here.Path + " shows what there is"}
+}
+
+// ambiguous refuses a path that ends in a worker's id and is, as a whole, the name of another
+// stream too. Ids have no slashes, so that they tell one from the other.
+func (n *Node) ambiguous(at string) error {
+	at = strings.Trim(strings.TrimPrefix(strings.Trim(at, "/"), "node/"), "/")
+	for _, factory := range []string{idLog, idCaptures, path.Join(idTiering, idStreamFactory)} {
+		whole, below := strings.CutPrefix(at, factory+"/")
+		worker := workers[path.Base(factory)]
+		name, ends := strings.CutSuffix(whole, "/"+worker)
+		if !below || !ends {
+			continue
+		}
+		one, other := n.keptAs(path.Base(factory), whole), n.keptAs(path.Base(factory), name)
+		if one != "" && other != "" {
+			base := path.Join("node", factory)
+			return &admin.Error{
+				Class: admin.Invalid, What: fmt.Sprintf("%s can mean %q, or the %s of %q", path.Join("node", at), whole, worker, name),
+				Hint: fmt.Sprintf("give the id: %s, or %s", path.Join(base, one), path.Join(base, other, worker)),
+			}
+		}
+	}
+	return nil
 }
 
 // walk follows a path as far as there are processes, and returns what is left of it. The

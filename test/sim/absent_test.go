@@ -338,7 +338,7 @@ func TestARestartedFactoryBringsBackItsChildrenAtOnce(t *testing.T) {
 }
 
 // TestEveryNameCanBeAddressed: a stream whose name is allowed is found by it wherever a path
-// leads to it; of two that fit the longer name is meant, and an id is always one thing.
+// leads to it; a path that can mean two things is refused, and an id is always one.
 func TestEveryNameCanBeAddressed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n := calmWorld(t, func(*world, *settings.Settings, *node.Ports) {})
@@ -355,11 +355,14 @@ func TestEveryNameCanBeAddressed(t *testing.T) {
 		}
 		for name, id := range ids {
 			for _, at := range []string{name, id} {
+				if at == "a/writer" {
+					continue
+				}
 				if found := tree(t, n, "node/log/"+at); found.ID != id || found.Label != name {
 					t.Errorf("at %q there is %s, %q", at, found.ID, found.Label)
 				}
 				if name == "a" && at == name {
-					continue // its writer's path is another stream's
+					continue // its writer's path can be another stream
 				}
 				old := process(t, n, "node/log/"+at+"/writer")
 				if old.Path() != "node/log/"+id+"/writer" {
@@ -384,8 +387,12 @@ func TestEveryNameCanBeAddressed(t *testing.T) {
 				t.Errorf("the names of %q are %+v, %v", name, names, err)
 			}
 		}
-		if found := tree(t, n, "node/log/a/writer"); found.Label != "a/writer" {
-			t.Errorf("the longer name is not meant: %+v", found)
+		_, shown := n.Tree(admin.TreeQuery{Path: "log/a/writer"})
+		for what, err := range map[string]error{"shown": shown, "terminated": n.Terminate(ctx, "node/log/a/writer"), "restarted": n.Restart(ctx, "/node/log/a/writer/")} {
+			var refusal *admin.Error
+			if !errors.As(err, &refusal) || refusal.Class != admin.Invalid || !strings.Contains(refusal.Hint, "node/log/"+ids["a/writer"]+", or node/log/"+ids["a"]+"/writer") {
+				t.Errorf("what can mean two things is %s: %v", what, err)
+			}
 		}
 		for _, name := range []string{"a//b", "x\u202ey", "a\x1b[2J"} {
 			var refusal *admin.Error
