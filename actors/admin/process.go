@@ -92,6 +92,9 @@ type Events struct {
 	Boot   string  `json:"boot"` // nonce of this run: with another one, sequence numbers begin anew
 	Events []Event `json:"events"`
 	Next   uint64  `json:"next"` // what to give as "since" next time
+	// Missing is how many of those after "since" are not listed: the node has forgotten them.
+	// Whoever asks since 0 misses none, it takes what there is.
+	Missing uint64 `json:"missing,omitempty"`
 	// More closes when there is more. It is for one wait.
 	More <-chan struct{} `json:"-"`
 }

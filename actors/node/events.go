@@ -16,7 +16,11 @@ func (n *Node) Events(since uint64) admin.Events {
 	for _, e := range kept {
 		list = append(list, n.shown(e))
 	}
-	return admin.Events{Boot: n.identity.Nonce.String(), Events: list, Next: next, More: more}
+	shown := admin.Events{Boot: n.identity.Nonce.String(), Events: list, Next: next, More: more}
+	if since > 0 && since <= next {
+		shown.Missing = next - since - uint64(len(list))
+	}
+	return shown
 }
 
 const byOperator = "an operator stopped it"

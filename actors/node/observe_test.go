@@ -49,3 +49,17 @@ func TestAnOperatorsStopIsCounted(t *testing.T) {
 		t.Errorf("listed are %+v, counted %v", kept, c.sums)
 	}
 }
+
+// Whoever asks for what came after an event is told how much of that is forgotten.
+func TestForgottenEventsAreCounted(t *testing.T) {
+	n := &Node{ports: Ports{Metrics: &counts{map[string]int64{}, map[string]float64{}}}, log: zerolog.Nop()}
+	for range 1000 {
+		n.observe(supervision.Event{Kind: supervision.EventStarted, Path: "node", ID: "x"})
+	}
+	kept := uint64(len(n.Events(0).Events))
+	for since, want := range map[uint64]uint64{0: 0, 1: 999 - kept, 700: 300 - kept, 1000 - kept: 0, 1000: 0, 5000: 0} {
+		if got := n.Events(since); got.Missing != want || got.Next != 1000 {
+			t.Errorf("since %d: %d are missing, want %d", since, got.Missing, want)
+		}
+	}
+}

@@ -183,7 +183,7 @@ func TestTranscript(t *testing.T) {
 		{"read", "büro"}, {"read", "none"}, {"read", "shop", "--from", "yesterday"}, {"read", "shop", "--limit", "0"}, {"read"},
 		{"read", "shop", "--from", "2026-03-01T13:00:00+01:00"},
 		{"tree"}, {"tree", "node/x"}, {"tree", "restart", "node/tiering/governor"}, {"tree", "terminate", "node/admin"}, {"tree", "terminate"},
-		{"registry"}, {"registry", "shop"}, {"events"}, {"events", "--since", "1", "--json"},
+		{"registry"}, {"registry", "shop"}, {"events"}, {"events", "--since", "1", "--json"}, {"events", "--since", "99"}, {"events", "--since", "99", "--json"},
 		{"tiering", "disable"}, {"tiering", "enable"}, {"tiering", "status"}, {"tiering", "claim"}, {"tiering", "enable", "x"},
 		{"stream", "retention", "shop"}, {"stream", "retention", "shop", "--max-bytes", "64GiB"},
 		{"stream", "retention", "shop", "--max-age", "36h", "--local-min-bytes", "default"}, {"stream", "retention", "shop", "--max-age", "soon"},

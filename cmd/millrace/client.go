@@ -37,7 +37,7 @@ type client struct {
 	base      string // URL without a slash at its end
 	token     string
 	tokenFile string
-	flags     string // that reach the same node again
+	config    string // the flag that names the node's configuration, "" without one
 	patience  patience
 	http      *http.Client
 }
@@ -71,7 +71,10 @@ func newClient(ctx context.Context, g *globals) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{base: "http://" + s.Admin.Listen, tokenFile: s.Admin.TokenFile, flags: g.reaching()}
+	c := &client{base: "http://" + s.Admin.Listen, tokenFile: s.Admin.TokenFile}
+	if g.config != "" {
+		c.config = " --config " + quoted(g.config)
+	}
 	if g.admin == "" && g.tokenFile == "" {
 		c.patience = patience{dataDir: s.Node.DataDir, began: time.Now()}
 	}
@@ -144,7 +147,7 @@ func (c *client) try(ctx context.Context, method, path string, body any) (*http.
 func (c *client) unreachable(err error) error {
 	hint := "look at its log"
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		hint = "start it with: millrace run" + c.flags + ", or name another one with --admin URL or --config FILE"
+		hint = "start it with: millrace run" + c.config + ", or name another one with --admin URL or --config FILE"
 	}
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -48,6 +48,9 @@ func showEvents(g *globals, since uint64, follow bool) error {
 		if _, err := c.call(http.MethodGet, fmt.Sprintf("/events?since=%d", since), nil, &got); err != nil {
 			return err
 		}
+		if err := g.missing(got.Missing); err != nil {
+			return err
+		}
 		for _, e := range got.Events {
 			if err := g.event(e); err != nil {
 				return err
@@ -124,16 +127,35 @@ func (f *follower) once(ctx context.Context) error {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		var e admin.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+		var line struct {
+			admin.Event
+			httpadmin.MissingEvents
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			return &failure{what: "the answer of " + f.c.base + " cannot be read", err: err}
 		}
-		if err := f.g.event(e); err != nil {
+		if line.Missing > 0 {
+			err = f.g.missing(line.Missing)
+		} else if err = f.g.event(line.Event); err == nil {
+			f.last = line.Seq
+		}
+		if err != nil {
 			return err
 		}
-		f.last = e.Seq
 	}
 	return &failure{what: "the node at " + f.c.base + " sends no more events", err: lines.Err(), hint: "it has stopped, or the connection broke; ask again"}
+}
+
+// missing tells of events that the node had forgotten before they were asked for.
+func (g *globals) missing(n uint64) error {
+	switch {
+	case n == 0:
+		return nil
+	case g.json:
+		return printed(json.NewEncoder(g.out).Encode(httpadmin.MissingEvents{Missing: n}))
+	}
+	fmt.Fprintf(g.err, "millrace: missing here, since the node no longer remembered: %s\n", count(int(n), "event"))
+	return nil
 }
 
 // event prints one event.

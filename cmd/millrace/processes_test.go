@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"millrace/actors/admin"
@@ -60,6 +61,9 @@ func (fakeNode) Events(since uint64) admin.Events {
 		{Seq: 1, Time: at, Kind: "started", Path: "node/tiering/governor", Incarnation: 3, Intensity: 3},
 		{Seq: 2, Time: at, Kind: "child_terminated", Path: "node/log/__shop_1/writer", Label: "shop", Incarnation: 4, Reason: "crash: boom", Stack: "goroutine 1", Trouble: true, Restarts: 1, Intensity: 5},
 	}
+	if since == 99 {
+		return admin.Events{Boot: "b", Events: all[1:], Next: 101, Missing: 1}
+	}
 	return admin.Events{Boot: "b", Events: all[min(since, 2):], Next: 2}
 }
 
@@ -88,3 +92,27 @@ func (fakeNode) SetRetention(_ context.Context, stream string, c admin.Retention
 }
 
 func (fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }
+
+// Nothing that a page leaves out is left out in silence.
+func TestAPageSaysWhatItLeavesOut(t *testing.T) {
+	for _, c := range []struct {
+		page         *admin.TreePage
+		shown        int
+		before, rest string
+	}{
+		{nil, 3, "", ""},
+		{&admin.TreePage{Total: 3, Matched: 3}, 3, "", ""},
+		{&admin.TreePage{}, 0, "", ""},
+		{&admin.TreePage{Total: 5, Matched: 5, Troubled: 1}, 2, "", "... 3 more of 5, 1 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 5, Offset: 1}, 2, "... 1 before these", "... 2 more of 5, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 5, Offset: 3}, 2, "... 3 before these", "... 5 in all, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 5, Offset: 100}, 0, "", "... 5 in all, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 0}, 0, "", "... 0 of 5 have the name that is searched for"},
+		{&admin.TreePage{Total: 5, Matched: 2}, 2, "", "... 2 of 5 have the name that is searched for"},
+	} {
+		before, rest := pageWords(c.page, c.shown)
+		if before != c.before || rest != c.rest {
+			t.Errorf("%+v with %d shown: %q and %q, want %q and %q", c.page, c.shown, before, rest, c.before, c.rest)
+		}
+	}
+}

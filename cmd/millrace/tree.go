@@ -85,9 +85,9 @@ func treeRows(rows *[][]string, t admin.TreeNode, lead, below, name string) {
 		about += " (" + t.Note + ")"
 	}
 	*rows = append(*rows, []string{lead + name, t.State, strconv.FormatUint(t.Incarnation, 10), strconv.Itoa(t.Restarts), strconv.Itoa(t.MailboxLen), about})
-	rest := ""
-	if p := t.Page; p != nil && p.Offset+len(t.Children) < p.Matched {
-		rest = fmt.Sprintf("... %d more of %d, %d in trouble", p.Matched-p.Offset-len(t.Children), p.Total, p.Troubled)
+	before, rest := pageWords(t.Page, len(t.Children))
+	if before != "" {
+		*rows = append(*rows, []string{below + "├── " + before})
 	}
 	for i, c := range t.Children {
 		if i < len(t.Children)-1 || rest != "" {
@@ -99,4 +99,26 @@ func treeRows(rows *[][]string, t admin.TreeNode, lead, below, name string) {
 	if rest != "" {
 		*rows = append(*rows, []string{below + "└── " + rest})
 	}
+}
+
+// pageWords says which children of a factory are not shown: those before the page, and all
+// others. What was searched for counts only what has the name.
+func pageWords(p *admin.TreePage, shown int) (before, rest string) {
+	if p == nil {
+		return "", ""
+	}
+	skipped := min(p.Offset, p.Matched)
+	more, unlike := p.Matched-skipped-shown, p.Total-p.Matched
+	switch {
+	case more > 0:
+		rest = fmt.Sprintf("... %d more of %d, %d in trouble", more, p.Total, p.Troubled)
+	case unlike > 0:
+		rest = fmt.Sprintf("... %d of %d have the name that is searched for", p.Matched, p.Total)
+	case skipped > 0:
+		rest = fmt.Sprintf("... %d in all, %d in trouble", p.Total, p.Troubled)
+	}
+	if skipped > 0 && shown > 0 {
+		before = fmt.Sprintf("... %d before these", skipped)
+	}
+	return before, rest
 }

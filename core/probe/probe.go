@@ -91,8 +91,11 @@ func (s Status) String() string {
 		return s.said()
 	}
 	text := "unknown since " + max(s.UnsureSince, s.Since).Time().Format(time.RFC3339)
-	if s.UnsureWhy != "" {
+	switch {
+	case s.UnsureWhy != "":
 		text += " (" + s.UnsureWhy + ")"
+	case s.Checked == 0:
+		text += " (it has not answered yet)"
 	}
 	if s.Verdict != Unsure {
 		text += "; " + s.verdict() + " before that"

@@ -202,6 +202,11 @@ func TestUnknownKeysAreRefusedWithTheNearest(t *testing.T) {
 	wantFault(t, err, "log.min_bytes", "did you mean local.min_bytes?")
 	wantFault(t, err, "tierin.enabled", "did you mean tiering?")
 	wantFault(t, err, "capture.pub", "unknown key")
+	for lost, want := range map[string]string{"data_dir": "node.data_dir", "datadir": "node.data_dir", "fragment_bytes": "tiering.fragment_bytes", "tiring": "tiering"} {
+		if got := Suggest(lost, ""); got != "; did you mean "+want+"?" {
+			t.Errorf("%s without its section: %q", lost, got)
+		}
+	}
 	if strings.Contains(err.Error(), "zzz: unknown key;") {
 		t.Errorf("a key like no other got a suggestion:\n%v", err)
 	}

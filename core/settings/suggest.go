@@ -10,7 +10,11 @@ import (
 // is near. A section that does not exist may be a key that lost its section.
 func Suggest(section, name string) string {
 	var names, all, sections, elsewhere []string
+	whole := map[string]string{} // by the name of a field: one with its section
 	for _, f := range Fields() {
+		if _, known := whole[f.Name]; !known {
+			whole[f.Name] = f.Key()
+		}
 		if f.Section == section {
 			names = append(names, f.Name)
 		}
@@ -23,9 +27,9 @@ func Suggest(section, name string) string {
 		}
 	}
 	if !slices.Contains(sections, section) {
-		return nearest(section, append(sections, all...))
+		return nearest(section, append(sections, all...), whole)
 	}
-	if hint := nearest(name, names); hint != "" {
+	if hint := nearest(name, names, nil); hint != "" {
 		return hint
 	}
 	if len(elsewhere) > 0 {
@@ -35,8 +39,9 @@ func Suggest(section, name string) string {
 }
 
 // nearest names the word that is fewest edits away from text, if that is at most
-// one more than a third of its length and leaves two of its letters.
-func nearest(text string, words []string) string {
+// one more than a third of its length and leaves two of its letters. A word that is in
+// whole stands for what is there.
+func nearest(text string, words []string, whole map[string]string) string {
 	best, fewest := "", min(len(text)/3+1, len(text)-2)+1
 	for _, w := range words {
 		if d := distance(text, w); d < fewest {
@@ -45,6 +50,9 @@ func nearest(text string, words []string) string {
 	}
 	if best == "" {
 		return ""
+	}
+	if key, ok := whole[best]; ok {
+		best = key
 	}
 	return fmt.Sprintf("; did you mean %s?", best)
 }

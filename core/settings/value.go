@@ -52,7 +52,7 @@ func (f Field) checkText(text string) error {
 	switch f.Kind {
 	case Choice:
 		if !slices.Contains(f.Choices, text) {
-			return fmt.Errorf("%q: want %s%s", text, f.Bound(), nearest(text, f.Choices))
+			return fmt.Errorf("%q: want %s%s", text, f.Bound(), nearest(text, f.Choices, nil))
 		}
 		return nil
 	case Address:

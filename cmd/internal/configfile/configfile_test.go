@@ -92,7 +92,7 @@ func TestFaultsArePlaced(t *testing.T) {
 		{"key of another section", "[log]\nfragment_bytes = 1", "F:2:1: log.fragment_bytes: unknown key; did you mean tiering.fragment_bytes?"},
 		{"other case", "[admin]\nListen = '127.0.0.1:1'", "F:2:1: admin.Listen: unknown key; did you mean listen?"},
 		{"dotted key", "log.sync = 'x'", `F:1:1: log.sync: "x": want one of "always", "interval", "never"`},
-		{"unknown key in an inline table", "log = {syn = 1}", "F:1:8: syn: unknown key; did you mean sync?"},
+		{"unknown key in an inline table", "log = {syn = 1}", "F:1:8: syn: unknown key; did you mean log.sync?"},
 		{"inline table", "log = {sync = 'x'}", `F:1:8: log.sync: "x": want one of "always", "interval", "never"`},
 		{"bound", "[log]\nsegment_max_bytes = '1KiB'", `F:2:1: log.segment_max_bytes: "1KiB": want 4KiB to 2GiB`},
 		{"several", "[log]\nsync = 1\nsync_interval = '2h'", "F:2:1: log.sync: 1: want a string in quotes\nF:3:1: log.sync_interval: \"2h\": want 1ms to 1m"},

@@ -99,6 +99,10 @@ func TestRangeIsDrawnToScale(t *testing.T) {
 	if r = drawRange(s, nil); r.Disk[0] != (Part{0, scale}) || r.First != 500 || !strings.HasPrefix(r.Words, "In the store: not known: its manifest is being read. On disk: offsets 500") {
 		t.Errorf("a store of which nothing is known is drawn as %+v", r)
 	}
+	s.RemoteState, s.RemoteWhy, s.First, s.LocalFirst, s.Next = admin.RemoteKnown, "", 500, 500, 500
+	if r = drawRange(s, nil); r.Words != "Nothing is left: retention has removed all that was written." || r.Disk != nil {
+		t.Errorf("what retention has emptied is drawn as %+v", r)
+	}
 	s.First, s.Next, s.LocalFirst = -1, -1, -1
 	if r = drawRange(s, nil); r.Words != "Nothing is written yet." || r.Disk != nil {
 		t.Errorf("nothing is drawn as %+v", r)

@@ -110,6 +110,9 @@ func drawRange(s admin.StreamStatus, gaps []admin.Gap) Range {
 	}
 	if !r.First.Valid() || s.Next <= r.First {
 		r.Words = "Nothing is written yet."
+		if s.Next > 0 {
+			r.Words = "Nothing is left: retention has removed all that was written."
+		}
 		if s.RemoteWhy != "" && s.Next > 0 {
 			r.Words = "On disk: nothing. In the store: not known: " + s.RemoteWhy + "."
 		}

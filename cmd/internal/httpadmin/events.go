@@ -21,6 +21,12 @@ const heartbeat = 30 * time.Second
 // numbers begin anew with each.
 const BootHeader = "Millrace-Boot"
 
+// MissingEvents is a line for a follower that was too slow: so many events, of those that
+// follow or before them, are not sent, since the node has forgotten them.
+type MissingEvents struct {
+	Missing uint64 `json:"missing"`
+}
+
 func (s *surface) events(w http.ResponseWriter, r *http.Request) {
 	var since uint64
 	var follow bool
@@ -72,6 +78,11 @@ func (s *surface) follow(ctx context.Context, out *lines, happened admin.Events)
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
+		if happened.Missing > 0 {
+			if err := out.line(MissingEvents{happened.Missing}); err != nil {
+				return err
+			}
+		}
 		for _, e := range happened.Events {
 			if err := out.line(e); err != nil {
 				return err

@@ -4,8 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/actors/admin"
@@ -92,4 +97,85 @@ func TestEventsAreFollowed(t *testing.T) {
 		}
 		n.happen()
 	}
+}
+
+// told is whom events are sent to: it notes what it gets, and the deadlines that are set.
+type told struct {
+	*httptest.ResponseRecorder
+	reads, writes []time.Time
+}
+
+func (w *told) SetReadDeadline(t time.Time) error  { w.reads = append(w.reads, t); return nil }
+func (w *told) SetWriteDeadline(t time.Time) error { w.writes = append(w.writes, t); return nil }
+
+// follower follows a node's events in a bubble, until the test ends.
+func follower(t *testing.T, n *fakeNode, since uint64) *told {
+	t.Helper()
+	w := &told{ResponseRecorder: httptest.NewRecorder()}
+	s := &surface{Server: New(config(n))}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.follow(ctx, newLines(w), n.Events(since)) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return w
+}
+
+// A follower of a node on which nothing happens hears of it now and then, and is not cut off
+// by the deadlines of a request.
+func TestAFollowerIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := follower(t, &fakeNode{more: make(chan struct{})}, 0)
+		if len(w.reads) != 1 || !w.reads[0].IsZero() {
+			t.Errorf("the deadlines of reading are %v", w.reads)
+		}
+		for beats := range 3 {
+			if got := w.Body.String(); got != strings.Repeat("\n", beats) {
+				t.Errorf("after %d beats it got %q", beats, got)
+			}
+			<-time.After(heartbeat)
+			synctest.Wait()
+			if last := w.writes[len(w.writes)-1]; !last.Equal(time.Now().Add(stallTime)) {
+				t.Errorf("writing ends at %v", last)
+			}
+		}
+	})
+}
+
+// Who was too slow is told how many events there are no more, where they are missing.
+func TestAFollowerIsToldWhatItMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &fakeNode{}
+		for range 9 {
+			n.happen()
+		}
+		n.forgotten = 7
+		w := follower(t, n, 2)
+		kinds := func() (seen []string) {
+			for line := range strings.SplitSeq(strings.TrimSpace(w.Body.String()), "\n") {
+				var e struct{ Seq, Missing uint64 }
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatal(err)
+				}
+				seen = append(seen, fmt.Sprint(e))
+			}
+			return seen
+		}
+		if got := kinds(); !slices.Equal(got, []string{"{0 5}", "{8 0}", "{9 0}"}) {
+			t.Fatalf("it got %v", got)
+		}
+		n.mu.Lock()
+		n.happened, n.forgotten = 19, 18
+		n.mu.Unlock()
+		n.happen()
+		synctest.Wait()
+		if got := kinds(); !slices.Equal(got[3:], []string{"{0 9}", "{19 0}", "{20 0}"}) {
+			t.Fatalf("then it got %v", got[3:])
+		}
+	})
 }

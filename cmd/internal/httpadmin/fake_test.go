@@ -25,20 +25,21 @@ const testToken = "0123456789abcdef-token"
 
 // fakeNode answers from its fields.
 type fakeNode struct {
-	mu       sync.Mutex
-	reasons  []string
-	streams  map[string]admin.StreamStatus
-	script   []step // of every reader it opens
-	openErr  error
-	opened   []admin.ReadSpec
-	closed   int
-	created  map[string]map[string]string
-	onCreate error
-	told     []string
-	wish     admin.Tiering
-	claimErr error
-	happened uint64
-	more     chan struct{}
+	mu        sync.Mutex
+	reasons   []string
+	streams   map[string]admin.StreamStatus
+	script    []step // of every reader it opens
+	openErr   error
+	opened    []admin.ReadSpec
+	closed    int
+	created   map[string]map[string]string
+	onCreate  error
+	told      []string
+	wish      admin.Tiering
+	claimErr  error
+	happened  uint64
+	forgotten uint64 // the first of these
+	more      chan struct{}
 }
 
 // step is what one Pull of a fake reader does; block waits for the context.
@@ -88,7 +89,11 @@ func (n *fakeNode) Events(since uint64) admin.Events {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e := admin.Events{Boot: "b", Next: n.happened, More: n.more}
-	for seq := since + 1; seq <= n.happened; seq++ {
+	first := max(since+1, n.forgotten+1)
+	if since > 0 {
+		e.Missing = first - since - 1
+	}
+	for seq := first; seq <= n.happened; seq++ {
 		e.Events = append(e.Events, admin.Event{Seq: seq, Kind: "restarted"})
 	}
 	return e

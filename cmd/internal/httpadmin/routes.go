@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,51 +24,60 @@ type surface struct {
 // route is one thing that can be asked for.
 type route struct {
 	pattern string // of http.ServeMux
-	open    bool   // to whoever can connect; all others want the token
+	takes   takes
 	answer  http.HandlerFunc
 }
+
+// takes is what a request may carry. All but an open one want the token.
+type takes uint8
+
+const (
+	open          takes = iota // anything, which is not looked at
+	bare                       // nothing: neither parameters nor a body
+	parameterized              // parameters
+	withBody                   // JSON
+)
 
 // routes are all there are.
 func (s *surface) routes() []route {
 	return []route{
-		{"GET /livez", true, s.livez},
-		{"GET /readyz", true, s.readyz},
-		{"GET /metrics", true, s.cfg.Metrics.ServeHTTP},
-		{"GET /{$}", true, console.Page},
-		{"GET /console/{file}", true, s.asset},
+		{"GET /livez", open, s.livez},
+		{"GET /readyz", open, s.readyz},
+		{"GET /metrics", open, s.cfg.Metrics.ServeHTTP},
+		{"GET /{$}", open, console.Page},
+		{"GET /console/{file}", open, s.asset},
 
-		{"GET " + viewPath, false, s.console},
-		{"GET /status", false, s.status},
-		{"GET /tree", false, s.tree},
-		{"GET /streams", false, s.streams},
-		{"POST /streams", false, s.create},
-		{"GET /streams/{name}", false, s.stream},
-		{"GET /streams/{name}/records", false, s.records},
-		{"GET /streams/{name}/retention", false, s.retention},
-		{"PUT /streams/{name}/retention", false, s.retention},
-		{"POST /streams/{name}/cut", false, s.cut},
-		{"GET /streams/{name}/durable", false, s.durable},
-		{"POST /streams/{name}/durable", false, s.durable},
-		{"POST /tree/terminate", false, s.operate("terminated", s.cfg.Node.Terminate)},
-		{"POST /tree/restart", false, s.operate("restarted", s.cfg.Node.Restart)},
-		{"GET /registry", false, s.registry},
-		{"GET /registry/{stream}", false, s.names},
-		{"GET /events", false, s.events},
-		{"GET /tiering", false, s.tiering},
-		{"POST /tiering/enable", false, s.setTiering(true)},
-		{"POST /tiering/disable", false, s.setTiering(false)},
-		{"POST /tiering/claim", false, s.claim},
+		{"GET " + viewPath, parameterized, s.console},
+		{"GET /status", bare, s.status},
+		{"GET /tree", parameterized, s.tree},
+		{"GET /streams", bare, s.streams},
+		{"POST /streams", withBody, s.create},
+		{"GET /streams/{name}", bare, s.stream},
+		{"GET /streams/{name}/records", parameterized, s.records},
+		{"GET /streams/{name}/retention", bare, s.retention},
+		{"PUT /streams/{name}/retention", withBody, s.retention},
+		{"POST /streams/{name}/cut", bare, s.cut},
+		{"GET /streams/{name}/durable", parameterized, s.durable},
+		{"POST /tree/terminate", withBody, s.operate("terminated", s.cfg.Node.Terminate)},
+		{"POST /tree/restart", withBody, s.operate("restarted", s.cfg.Node.Restart)},
+		{"GET /registry", parameterized, s.registry},
+		{"GET /registry/{stream}", bare, s.names},
+		{"GET /events", parameterized, s.events},
+		{"GET /tiering", bare, s.tiering},
+		{"POST /tiering/enable", bare, s.setTiering(true)},
+		{"POST /tiering/disable", bare, s.setTiering(false)},
+		{"POST /tiering/claim", bare, s.claim},
 	}
 }
 
 // handler is everything there is, guarded by the token.
 func (s *surface) handler() http.Handler {
-	open, guarded := http.NewServeMux(), http.NewServeMux()
+	public, guarded := http.NewServeMux(), http.NewServeMux()
 	for _, r := range s.routes() {
-		if r.open {
-			open.HandleFunc(r.pattern, r.answer)
+		if r.takes == open {
+			public.HandleFunc(r.pattern, r.answer)
 		} else {
-			guarded.HandleFunc(r.pattern, r.answer)
+			guarded.HandleFunc(r.pattern, r.takes.only(r.answer))
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,8 +93,8 @@ func (s *surface) handler() http.Handler {
 		if err := deadline(w, answerTime); err != nil {
 			s.cfg.Log.Debug().Err(err).Msg("admin: no deadline on a connection")
 		}
-		mux := open
-		if !known(open, r) || r.URL.Path == viewPath {
+		mux := public
+		if !known(public, r) || r.URL.Path == viewPath {
 			if !trusted {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="millrace"`)
 				w.Header().Set("Connection", "close")
@@ -98,7 +105,7 @@ func (s *surface) handler() http.Handler {
 			mux = guarded
 		}
 		if !known(mux, r) {
-			nowhere(w, r, open, guarded)
+			nowhere(w, r, public, guarded)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -209,26 +216,6 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusCreated, st)
-}
-
-// body reads a request's JSON; false after it was refused.
-func body(w http.ResponseWriter, r *http.Request, into any, hint string) bool {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, more := dec.Token(); errors.Is(more, io.EOF) {
-			return true
-		}
-		err = errors.New("something follows the object")
-	}
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody), "")
-	} else {
-		refuse(w, http.StatusBadRequest, "the body is not as expected: "+err.Error(), hint)
-	}
-	return false
 }
 
 // Refusal is the body of every answer that is not a success, and the last line of

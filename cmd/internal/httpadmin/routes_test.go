@@ -77,10 +77,10 @@ func TestTheRouteTable(t *testing.T) {
 	s := &surface{Server: New(config(n)), run: t.Context(), token: testToken}
 	srv := httptest.NewServer(s.handler())
 	defer srv.Close()
-	open := []string{"GET /livez", "GET /readyz", "GET /metrics", "GET /{$}", "GET /console/{file}"}
+	public := []string{"GET /livez", "GET /readyz", "GET /metrics", "GET /{$}", "GET /console/{file}"}
 	for _, r := range s.routes() {
-		if r.open != slices.Contains(open, r.pattern) {
-			t.Errorf("%s: open is %v", r.pattern, r.open)
+		if (r.takes == open) != slices.Contains(public, r.pattern) {
+			t.Errorf("%s takes %d", r.pattern, r.takes)
 		}
 		method, path, _ := strings.Cut(r.pattern, " ")
 		path = strings.NewReplacer("{$}", "", "{name}", "x", "{stream}", "x", "{file}", "console.js").Replace(path)
@@ -96,7 +96,7 @@ func TestTheRouteTable(t *testing.T) {
 			}
 			resp.Body.Close()
 			want := http.StatusUnauthorized
-			if slices.Contains(open, r.pattern) {
+			if slices.Contains(public, r.pattern) {
 				want = http.StatusOK
 			}
 			if resp.StatusCode != want {
@@ -141,7 +141,19 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/tree/terminate", `{"path":"node/log/a"}{"path":"node/log/b"}`, 400, `something follows the object`},
 		{"POST", "/tree/terminate", `{"path":"node/log/a"}]`, 400, `something follows the object`},
 		{"POST", "/tree/restart", "{\"path\":\"node/tiering/reaper\"} \n", 200, `"restarted":"node/tiering/reaper"`},
+		{"POST", "/tree/terminate", `{"path":"node/log/a","Path":"node/log/b"}`, 400, `unknown field \"Path\"`},
+		{"POST", "/tree/terminate", `{"path":"node/log/a","path":"node/log/b"}`, 400, `the key \"path\" is there twice`},
+		{"POST", "/streams", `{"name":"y","arguments":{"k":"v","k":"w"}}`, 400, `the key \"k\" is there twice`},
+		{"POST", "/tree/terminate?path=node/log/a", `{"path":"node/log/b"}`, 400, `there is no parameter \"path\"`},
 		{"GET", "/tree/terminate", "", 405, `use POST`},
+		{"GET", "/status?verbose=1", "", 400, `there is no parameter \"verbose\"`},
+		{"GET", "/streams?limit=3", "", 400, `it takes no parameters`},
+		{"GET", "/streams/shop?x", "", 400, `there is no parameter \"x\"`},
+		{"GET", "/registry/shop?kind=writer", "", 400, `there is no parameter`},
+		{"GET", "/streams/shop/retention?x=1", "", 400, `there is no parameter`},
+		{"POST", "/tiering/disable?for=1h", "", 400, `there is no parameter`},
+		{"POST", "/tiering/disable", `{"for":"1h"}`, 400, `the request has a body`},
+		{"GET", "/events?since=1", "x", 400, `the request has a body`},
 		{"GET", "/registry?kind=writer&offset=1&limit=1", "", 200, `{"names":[{"kind":"writer","id":"b","node":"","state":"","mailbox_len":0}],"total":3,"offset":1}`},
 		{"GET", "/registry?limit=x", "", 400, `want a whole number`},
 		{"GET", "/registry/a%2Fb", "", 200, `"id":"a/b"`},
@@ -162,7 +174,8 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/streams/empty/cut", "", 503, `{"error":"not cut (empty_assembly)","hint":"nothing to do"}`},
 		{"GET", "/streams/shop/cut", "", 405, `use POST`},
 		{"GET", "/streams/shop/durable?offset=6", "", 200, `{"stream":"shop","durable":true,"held":true,"asked_next":7,"durable_next":7}`},
-		{"POST", "/streams/shop/durable?offset=6&timeout=9m", "", 200, `"durable":true`},
+		{"GET", "/streams/shop/durable?offset=6&timeout=9m", "", 200, `"durable":true`},
+		{"POST", "/streams/shop/durable", "", 405, `use GET`},
 		{"GET", "/streams/shop/durable?offset=7&timeout=1s", "", 504, `{"error":"offset 7 is not durable in the object store after 1s: everything below 7 is","hint":"ask again`},
 		{"GET", "/streams/shop/durable", "", 504, `"next":7`},
 		{"GET", "/streams/shop/durable?offset=-1", "", 400, `want a whole number from 0`},
