@@ -2,13 +2,14 @@ package httpadmin
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,17 +102,46 @@ func TestEventsAreFollowed(t *testing.T) {
 
 // told is whom events are sent to: it notes what it gets, and the deadlines that are set.
 type told struct {
-	*httptest.ResponseRecorder
+	mu            sync.Mutex
+	body          bytes.Buffer
 	reads, writes []time.Time
 }
 
-func (w *told) SetReadDeadline(t time.Time) error  { w.reads = append(w.reads, t); return nil }
-func (w *told) SetWriteDeadline(t time.Time) error { w.writes = append(w.writes, t); return nil }
+func (w *told) Header() http.Header { return http.Header{} }
+func (w *told) WriteHeader(int)     {}
+func (w *told) Flush()              {}
+
+func (w *told) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.body.Write(p)
+}
+
+func (w *told) SetReadDeadline(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads = append(w.reads, t)
+	return nil
+}
+
+func (w *told) SetWriteDeadline(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes = append(w.writes, t)
+	return nil
+}
+
+// got is what it was sent, and the deadlines that were set last.
+func (w *told) got() (text string, read, write time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.body.String(), w.reads[len(w.reads)-1], w.writes[len(w.writes)-1]
+}
 
 // follower follows a node's events in a bubble, until the test ends.
 func follower(t *testing.T, n *fakeNode, since uint64) *told {
 	t.Helper()
-	w := &told{ResponseRecorder: httptest.NewRecorder()}
+	w := &told{}
 	s := &surface{Server: New(config(n))}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -131,18 +161,16 @@ func follower(t *testing.T, n *fakeNode, since uint64) *told {
 func TestAFollowerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := follower(t, &fakeNode{more: make(chan struct{})}, 0)
-		if len(w.reads) != 1 || !w.reads[0].IsZero() {
-			t.Errorf("the deadlines of reading are %v", w.reads)
-		}
 		for beats := range 3 {
-			if got := w.Body.String(); got != strings.Repeat("\n", beats) {
+			got, read, write := w.got()
+			if got != strings.Repeat("\n", beats) {
 				t.Errorf("after %d beats it got %q", beats, got)
+			}
+			if !read.IsZero() || !write.Equal(time.Now().Add(stallTime)) {
+				t.Errorf("after %d beats reading ends at %v, writing at %v", beats, read, write)
 			}
 			<-time.After(heartbeat)
 			synctest.Wait()
-			if last := w.writes[len(w.writes)-1]; !last.Equal(time.Now().Add(stallTime)) {
-				t.Errorf("writing ends at %v", last)
-			}
 		}
 	})
 }
@@ -157,7 +185,8 @@ func TestAFollowerIsToldWhatItMissed(t *testing.T) {
 		n.forgotten = 7
 		w := follower(t, n, 2)
 		kinds := func() (seen []string) {
-			for line := range strings.SplitSeq(strings.TrimSpace(w.Body.String()), "\n") {
+			text, _, _ := w.got()
+			for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 				var e struct{ Seq, Missing uint64 }
 				if err := json.Unmarshal([]byte(line), &e); err != nil {
 					t.Fatal(err)
