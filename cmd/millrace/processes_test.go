@@ -106,7 +106,9 @@ func TestAPageSaysWhatItLeavesOut(t *testing.T) {
 		{&admin.TreePage{Total: 5, Matched: 5, Troubled: 1}, 2, "", "... 3 more of 5, 1 in trouble"},
 		{&admin.TreePage{Total: 5, Matched: 5, Offset: 1}, 2, "... 1 before these", "... 2 more of 5, 0 in trouble"},
 		{&admin.TreePage{Total: 5, Matched: 5, Offset: 3}, 2, "... 3 before these", "... 5 in all, 0 in trouble"},
-		{&admin.TreePage{Total: 5, Matched: 5, Offset: 100}, 0, "", "... 5 in all, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 5, Offset: 100}, 0, "", "... 5 before the offset, none from it on: 5 in all, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 2, Offset: 2}, 0, "", "... 2 before the offset, none from it on: 2 of 5 have the name that is searched for"},
+		{&admin.TreePage{Total: 9, Matched: 4, Offset: 1}, 1, "... 1 before these", "... 2 more: 4 of 9 have the name that is searched for"},
 		{&admin.TreePage{Total: 5, Matched: 0}, 0, "", "... 0 of 5 have the name that is searched for"},
 		{&admin.TreePage{Total: 5, Matched: 2}, 2, "", "... 2 of 5 have the name that is searched for"},
 	} {
