@@ -323,6 +323,18 @@ func TestANodeThatIsDownIsNamed(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr.String(), "cannot reach the node at "+srv.URL) || !strings.Contains(stderr.String(), "millrace run") {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
+	if strings.Contains(stderr.String(), "millrace run --") {
+		t.Errorf("it names a flag that run does not take, or that was not given: %s", stderr.String())
+	}
+	config := filepath.Join(t.TempDir(), "millrace.toml")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Reset()
+	execute([]string{"status", "--config", config, "--admin", srv.URL, "--token-file", tokenFile}, &out, &stderr)
+	if want := "start it with: millrace run --config " + config + ", or"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("want %q in: %s", want, stderr.String())
+	}
 }
 
 // A node that is just being started is waited for: its folder, its token and its port.

@@ -97,6 +97,33 @@ func TestFollowingEnds(t *testing.T) {
 	}
 }
 
+// Who follows is told where events are missing, in words or in the output of a program, and
+// goes on from the last event it has.
+func TestFollowingTellsWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		json      bool
+		out, said string
+	}{
+		{false, "     4  2026-03-01T12:00:00Z  started           node\n", "millrace: missing here, since the node no longer remembered: 2 events\n"},
+		{true, "{\"missing\":2}\n", ""},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(httpadmin.BootHeader, "b")
+			fmt.Fprintln(w, `{"missing":2}`)
+			fmt.Fprintln(w, `{"seq":4,"time":"2026-03-01T12:00:00Z","kind":"started","path":"node"}`)
+		}))
+		var out, said strings.Builder
+		f := &follower{g: &globals{json: c.json, out: &out, err: &said}, c: &client{base: srv.URL, http: srv.Client()}, last: 1}
+		if err := f.once(t.Context()); err == nil || !strings.Contains(err.Error(), "sends no more events") {
+			t.Errorf("it ended with %v", err)
+		}
+		srv.Close()
+		if !strings.HasPrefix(out.String(), c.out) || said.String() != c.said || f.last != 4 {
+			t.Errorf("it printed %q, said %q and has event %d", out.String(), said.String(), f.last)
+		}
+	}
+}
+
 type writerFunc func(string)
 
 func (f writerFunc) Write(b []byte) (int, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,7 +108,9 @@ func TestAPageSaysWhatItLeavesOut(t *testing.T) {
 		{&admin.TreePage{Total: 5, Matched: 5, Troubled: 1}, 2, "", "... 3 more of 5, 1 in trouble"},
 		{&admin.TreePage{Total: 5, Matched: 5, Offset: 1}, 2, "... 1 before these", "... 2 more of 5, 0 in trouble"},
 		{&admin.TreePage{Total: 5, Matched: 5, Offset: 3}, 2, "... 3 before these", "... 5 in all, 0 in trouble"},
-		{&admin.TreePage{Total: 5, Matched: 5, Offset: 100}, 0, "", "... 5 in all, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 5, Offset: 100}, 0, "", "... 5 before the offset, none from it on: 5 in all, 0 in trouble"},
+		{&admin.TreePage{Total: 5, Matched: 2, Offset: 2}, 0, "", "... 2 before the offset, none from it on: 2 of 5 have the name that is searched for"},
+		{&admin.TreePage{Total: 9, Matched: 4, Offset: 1}, 1, "... 1 before these", "... 2 more: 4 of 9 have the name that is searched for"},
 		{&admin.TreePage{Total: 5, Matched: 0}, 0, "", "... 0 of 5 have the name that is searched for"},
 		{&admin.TreePage{Total: 5, Matched: 2}, 2, "", "... 2 of 5 have the name that is searched for"},
 	} {
@@ -114,5 +118,33 @@ func TestAPageSaysWhatItLeavesOut(t *testing.T) {
 		if before != c.before || rest != c.rest {
 			t.Errorf("%+v with %d shown: %q and %q, want %q and %q", c.page, c.shown, before, rest, c.before, c.rest)
 		}
+	}
+}
+
+// Each factory says what of it is not shown, around what is.
+func TestEachFactorySaysWhatItLeavesOut(t *testing.T) {
+	factory := func(id string, page admin.TreePage, children ...string) admin.TreeNode {
+		f := admin.TreeNode{Node: supervision.Node{ID: id, Path: "node/" + id}, Page: &page}
+		for _, c := range children {
+			f.Children = append(f.Children, admin.TreeNode{Node: supervision.Node{ID: c}})
+		}
+		return f
+	}
+	var rows [][]string
+	treeRows(&rows, admin.TreeNode{Children: []admin.TreeNode{
+		factory("log", admin.TreePage{Total: 9, Matched: 9, Offset: 2}, "a", "b"),
+		factory("readers", admin.TreePage{Total: 1, Matched: 1, Offset: 2}),
+	}}, "", "", "node")
+	var got []string
+	for _, r := range rows {
+		got = append(got, r[0])
+	}
+	want := []string{
+		"node",
+		"├── log", "│   ├── ... 2 before these", "│   ├── a", "│   ├── b", "│   └── ... 5 more of 9, 0 in trouble",
+		"└── readers", "    └── ... 1 before the offset, none from it on: 1 in all, 0 in trouble",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("printed are\n%s", strings.Join(got, "\n"))
 	}
 }

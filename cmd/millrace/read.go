@@ -41,7 +41,7 @@ func newReadCommand(g *globals) *cobra.Command {
 		Args:    operands(1, "STREAM"),
 		RunE: func(c *cobra.Command, names []string) error {
 			if _, err := resolve.ParseSpec(r.from); err != nil {
-				return fmt.Errorf("--%w", err)
+				return fmt.Errorf("--from %q: %w", r.from, err)
 			}
 			if c.Flags().Changed("limit") && r.limit < 1 {
 				return fmt.Errorf("--limit %d: want a number from 1", r.limit)

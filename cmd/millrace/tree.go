@@ -102,20 +102,26 @@ func treeRows(rows *[][]string, t admin.TreeNode, lead, below, name string) {
 }
 
 // pageWords says which children of a factory are not shown: those before the page, and all
-// others. What was searched for counts only what has the name.
+// others. Where something is searched for, the first two count what has the name.
 func pageWords(p *admin.TreePage, shown int) (before, rest string) {
 	if p == nil {
 		return "", ""
 	}
 	skipped := min(p.Offset, p.Matched)
-	more, unlike := p.Matched-skipped-shown, p.Total-p.Matched
+	more := p.Matched - skipped - shown
+	all := fmt.Sprintf("%d in all, %d in trouble", p.Total, p.Troubled)
+	if p.Matched < p.Total {
+		all = fmt.Sprintf("%d of %d have the name that is searched for", p.Matched, p.Total)
+	}
 	switch {
-	case more > 0:
+	case more > 0 && p.Matched == p.Total:
 		rest = fmt.Sprintf("... %d more of %d, %d in trouble", more, p.Total, p.Troubled)
-	case unlike > 0:
-		rest = fmt.Sprintf("... %d of %d have the name that is searched for", p.Matched, p.Total)
-	case skipped > 0:
-		rest = fmt.Sprintf("... %d in all, %d in trouble", p.Total, p.Troubled)
+	case more > 0:
+		rest = fmt.Sprintf("... %d more: %s", more, all)
+	case skipped > 0 && shown == 0:
+		rest = fmt.Sprintf("... %d before the offset, none from it on: %s", skipped, all)
+	case skipped > 0 || p.Matched < p.Total:
+		rest = "... " + all
 	}
 	if skipped > 0 && shown > 0 {
 		before = fmt.Sprintf("... %d before these", skipped)

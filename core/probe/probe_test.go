@@ -217,6 +217,18 @@ func TestAnIncarnationThatStartsOwned(t *testing.T) {
 	r.round(foreign, yes, Refuse{})
 }
 
+// Before the first answer, however long it takes, that it is missing is the reason.
+func TestNoAnswerYetIsAReason(t *testing.T) {
+	r := newRig(t)
+	r.play(Start{Now: r.now}, Claim{})
+	if s := r.m.Status().String(); s != "unknown since 1970-01-01T00:01:00Z (it has not answered yet)" {
+		t.Fatal(s)
+	}
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+}
+
 func TestAQuestionThatHangs(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"errors"
 	"fmt"
 
 	"millrace/core/pos"
@@ -57,7 +58,8 @@ func (s Spec) String() string {
 	return fmt.Sprintf("spec of kind %d", uint8(s.Kind))
 }
 
-// ParseSpec reads first, last, next, an offset, or an RFC 3339 time since 1970.
+// ParseSpec reads first, last, next, an offset, or an RFC 3339 time since 1970. An error
+// says what is wanted, and not of what.
 func ParseSpec(s string) (Spec, error) {
 	switch s {
 	case "first":
@@ -73,5 +75,5 @@ func ParseSpec(s string) (Spec, error) {
 	if t, err := pos.ParseMillis(s); err == nil && t >= 0 {
 		return Since(t), nil
 	}
-	return Spec{}, fmt.Errorf("from %q: want first, last, next, an offset from 0, or a time since 1970 such as 2026-03-01T12:00:00Z", s)
+	return Spec{}, errors.New("want first, last, next, an offset from 0, or a time since 1970 such as 2026-03-01T12:00:00Z")
 }

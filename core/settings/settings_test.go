@@ -194,15 +194,19 @@ func field(t *testing.T, key string) Field {
 func TestUnknownKeysAreRefusedWithTheNearest(t *testing.T) {
 	_, err := Parse(Raw{Sections: map[string]map[string]any{
 		"tiering": {"fragment_byte": int64(1)},
-		"log":     {"zzz": int64(1), "min_bytes": int64(5)},
+		"log":     {"zzz": int64(1), "min_bytes": int64(5), "max_bytes": int64(5)},
 		"tierin":  {"enabled": true},
 	}, Captures: []map[string]any{{"name": "a", "url": "host=x", "pub": "y"}}})
-	wantFault(t, err, "tiering.fragment_byte", "did you mean fragment_bytes?")
+	wantFault(t, err, "tiering.fragment_byte", "did you mean tiering.fragment_bytes?")
 	wantFault(t, err, "log.zzz", "unknown key")
 	wantFault(t, err, "log.min_bytes", "did you mean local.min_bytes?")
+	wantFault(t, err, "log.max_bytes", "did you mean local.max_bytes or retention.max_bytes?")
 	wantFault(t, err, "tierin.enabled", "did you mean tiering?")
 	wantFault(t, err, "capture.pub", "unknown key")
-	for lost, want := range map[string]string{"data_dir": "node.data_dir", "datadir": "node.data_dir", "fragment_bytes": "tiering.fragment_bytes", "tiring": "tiering"} {
+	for lost, want := range map[string]string{
+		"data_dir": "node.data_dir", "datadir": "node.data_dir", "fragment_bytes": "tiering.fragment_bytes",
+		"max_bytes": "local.max_bytes or retention.max_bytes", "tiring": "tiering",
+	} {
 		if got := Suggest(lost, ""); got != "; did you mean "+want+"?" {
 			t.Errorf("%s without its section: %q", lost, got)
 		}

@@ -52,7 +52,11 @@ func (f Field) checkText(text string) error {
 	switch f.Kind {
 	case Choice:
 		if !slices.Contains(f.Choices, text) {
-			return fmt.Errorf("%q: want %s%s", text, f.Bound(), nearest(text, f.Choices, nil))
+			hint := ""
+			if word := nearest(text, f.Choices); word != "" {
+				hint = meant(word)
+			}
+			return fmt.Errorf("%q: want %s%s", text, f.Bound(), hint)
 		}
 		return nil
 	case Address:

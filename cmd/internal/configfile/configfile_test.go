@@ -87,10 +87,10 @@ func TestFaultsArePlaced(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"key of no section", "foo = 1", "F:1:1: foo: unknown key"},
 		{"unknown section", "[tierin]\nenabled = true", "F:1:2: tierin: unknown key; did you mean tiering?"},
-		{"unknown key", "\n[log]\n  syn = 'x'", "F:3:3: log.syn: unknown key; did you mean sync?"},
-		{"transposed letters", "[[capture]]\nname='a'\nurl = 'host=x'\nslto='x'", "F:4:1: capture.slto: unknown key; did you mean slot?"},
+		{"unknown key", "\n[log]\n  syn = 'x'", "F:3:3: log.syn: unknown key; did you mean log.sync?"},
+		{"transposed letters", "[[capture]]\nname='a'\nurl = 'host=x'\nslto='x'", "F:4:1: capture.slto: unknown key; did you mean capture.slot?"},
 		{"key of another section", "[log]\nfragment_bytes = 1", "F:2:1: log.fragment_bytes: unknown key; did you mean tiering.fragment_bytes?"},
-		{"other case", "[admin]\nListen = '127.0.0.1:1'", "F:2:1: admin.Listen: unknown key; did you mean listen?"},
+		{"other case", "[admin]\nListen = '127.0.0.1:1'", "F:2:1: admin.Listen: unknown key; did you mean admin.listen?"},
 		{"dotted key", "log.sync = 'x'", `F:1:1: log.sync: "x": want one of "always", "interval", "never"`},
 		{"unknown key in an inline table", "log = {syn = 1}", "F:1:8: syn: unknown key; did you mean log.sync?"},
 		{"inline table", "log = {sync = 'x'}", `F:1:8: log.sync: "x": want one of "always", "interval", "never"`},

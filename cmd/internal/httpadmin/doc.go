@@ -8,13 +8,16 @@
 //	GET  /tree?path=P&factory=P&offset=N&limit=N&search=TEXT
 //	POST /tree/terminate /tree/restart  {"path":"node/tiering/governor"}
 //	GET  /registry?kind=K&offset=N&limit=N, /registry/{stream}
-//	GET  /events?since=SEQ&follow=1     with follow NDJSON, one event a line
+//	GET  /events?since=SEQ&follow=1     with follow NDJSON, one event a line; {"missing":N} where N are forgotten
 //	GET  /tiering, POST /tiering/enable /tiering/disable /tiering/claim
 //	POST /streams                       {"name":"x","arguments":{"k":"v"}}
 //	GET  /streams/{name}
+//	POST /streams/{name}/cut
+//	GET  /streams/{name}/durable?offset=N&timeout=30s
 //	GET, PUT /streams/{name}/retention  {"max_bytes":1073741824,"max_age":"7d","local_max_bytes":null}
 //	GET  /streams/{name}/records?from=first|last|next|OFFSET|TIME&limit=N&follow=1
 //
+// A parameter or a body that a request does not take is refused, but of what is open to all.
 // A refusal is {"error":"...","hint":"..."} with a fitting status. Records come as
 // NDJSON, one line a record:
 //

@@ -52,17 +52,13 @@ func number(n *int) func(string) error {
 }
 
 func flag(b *bool) func(string) error {
-	return func(text string) (err error) {
-		*b, err = oneOrZero(text)
-		return err
+	return func(text string) error {
+		if text != "1" && text != "0" {
+			return fmt.Errorf("want 1 or 0")
+		}
+		*b = text == "1"
+		return nil
 	}
-}
-
-func oneOrZero(text string) (bool, error) {
-	if text != "1" && text != "0" {
-		return false, fmt.Errorf("want 1 or 0")
-	}
-	return text == "1", nil
 }
 
 // pageSize reads how much of a list is asked for.

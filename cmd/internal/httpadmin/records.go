@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -30,35 +29,20 @@ type query struct {
 
 func parseQuery(raw string) (query, error) {
 	q := query{spec: admin.ReadSpec{From: resolve.First()}}
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return q, fmt.Errorf("the parameters cannot be read: %w", err)
-	}
-	for key, given := range values {
-		if len(given) != 1 {
-			return q, fmt.Errorf("%s is given %d times", key, len(given))
-		}
-		switch text := given[0]; key {
-		case "from":
+	err := parameters(raw, map[string]func(string) error{
+		"from": func(text string) (err error) {
 			q.spec.From, err = resolve.ParseSpec(text)
-		case "limit":
-			q.limit, err = strconv.ParseInt(text, 10, 64)
-			if err != nil || q.limit < 1 {
-				err = fmt.Errorf("limit %q: want a whole number from 1", text)
+			return err
+		},
+		"limit": func(text string) (err error) {
+			if q.limit, err = strconv.ParseInt(text, 10, 64); err != nil || q.limit < 1 {
+				return errors.New("want a whole number from 1")
 			}
-		case "follow":
-			q.spec.Follow, err = oneOrZero(text)
-			if err != nil {
-				err = fmt.Errorf("follow %q: %w", text, err)
-			}
-		default:
-			err = fmt.Errorf("there is no parameter %q", key)
-		}
-		if err != nil {
-			return q, err
-		}
-	}
-	return q, nil
+			return nil
+		},
+		"follow": flag(&q.spec.Follow),
+	})
+	return q, err
 }
 
 func (s *surface) records(w http.ResponseWriter, r *http.Request) {

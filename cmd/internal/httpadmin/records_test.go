@@ -145,7 +145,7 @@ func TestMovedIsALineOfItsOwn(t *testing.T) {
 func TestBadParametersAreRefusedBeforeAnythingIsOpened(t *testing.T) {
 	n := &fakeNode{}
 	for params, says := range map[string]string{
-		"?from=yesterday":            "want first, last, next",
+		"?from=yesterday":            `"from \"yesterday\": want first, last, next`,
 		"?from=-1":                   "want first, last, next",
 		"?from=none":                 "want first, last, next",
 		"?from=9223372036854775808":  "want first, last, next",

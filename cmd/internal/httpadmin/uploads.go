@@ -2,9 +2,9 @@ package httpadmin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -63,28 +63,21 @@ func (s *surface) durable(w http.ResponseWriter, r *http.Request) {
 
 func parseDurable(raw string) (next pos.Offset, wait time.Duration, err error) {
 	next, wait = pos.NoOffset, durableWait
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return next, wait, fmt.Errorf("the parameters cannot be read: %w", err)
-	}
-	for key, given := range values {
-		if len(given) != 1 {
-			return next, wait, fmt.Errorf("%s is given %d times", key, len(given))
-		}
-		switch text := given[0]; key {
-		case "offset":
+	err = parameters(raw, map[string]func(string) error{
+		"offset": func(text string) error {
 			at, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || at < 0 || at == 1<<63-1 {
-				return next, wait, fmt.Errorf("offset %q: want a whole number from 0", text)
+				return errors.New("want a whole number from 0")
 			}
 			next = pos.Offset(at) + 1
-		case "timeout":
+			return nil
+		},
+		"timeout": func(text string) (err error) {
 			if wait, err = settings.ParseSpan(text); err != nil || wait < 0 || wait > maxDurableWait {
-				return next, wait, fmt.Errorf("timeout %q: want a duration of at most %s", text, settings.FormatSpan(maxDurableWait))
+				return fmt.Errorf("want a duration of at most %s", settings.FormatSpan(maxDurableWait))
 			}
-		default:
-			return next, wait, fmt.Errorf("there is no parameter %q", key)
-		}
-	}
-	return next, wait, nil
+			return nil
+		},
+	})
+	return next, wait, err
 }
