@@ -414,6 +414,7 @@ func TestWhoWaitsForAnOffsetIsAnswered(t *testing.T) {
 		if want := (upload.Durable{Next: 40, Late: true}); a != any(want) || err != nil {
 			t.Fatalf("after its time: %+v, %v", a, err)
 		}
+		synctest.Wait() // it answers, and then shows how it stands
 		if s := b.status(h).Pipeline; s.Waiters != 0 {
 			t.Fatalf("%d wait", s.Waiters)
 		}
