@@ -154,6 +154,13 @@ func (b *body) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
+// sent is how much of the body was handed out.
+func (b *body) sent() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.at
+}
+
 // letGo ends all reading: src belongs to the caller of Put again. It returns what src
 // failed with, if it did.
 func (b *body) letGo() error {

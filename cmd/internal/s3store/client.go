@@ -43,6 +43,9 @@ func (c *client) Put(ctx context.Context, key string, body port.Body, size int64
 	err := c.send(ctx, op, key, b, c.forms.of(body, size), ifAbsent)
 	if own := b.letGo(); own != nil {
 		err = own // the request failed because of it
+	} else if sent := b.sent(); err == nil && sent != size {
+		// Whoever answered, a gateway for example, has not got the object.
+		err = fmt.Errorf("answered as stored after %d of %d bytes: %w", sent, size, port.Unavailable)
 	}
 	return op.fail(ctx, err)
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -141,5 +142,18 @@ func TestATrailerOfAWrongBodyIsNotSent(t *testing.T) {
 	}
 	if page, _, err := s.General().List(t.Context(), "", "", 0); err != nil || len(page) != 0 {
 		t.Errorf("stored: %v, %v", page, err)
+	}
+}
+
+// An answer that comes before the body was sent is none, whatever it says: believed, it would
+// let the local copy be trimmed.
+func TestAnEarlySuccessIsNone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	defer server.Close()
+	cfg := configOf("b")
+	cfg.Endpoint = server.URL
+	s := open(t, cfg)
+	if err := put(t.Context(), s.Uploads(), "p/a", make([]byte, 8<<20)); port.ClassOf(err) != port.Unavailable {
+		t.Errorf("got %v", err)
 	}
 }
