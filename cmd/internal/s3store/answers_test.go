@@ -353,10 +353,10 @@ func TestWhatAProbeAsks(t *testing.T) {
 		ok   bool
 		puts int // and deletions
 	}{
-		{"checks", says(400, errorXML("BadDigest")), 0, true, 1},
+		{"checks", says(400, errorXML("BadDigest")), 0, true, 2},
 		{"denies", says(403, errorXML("AccessDenied")), port.Denied, false, 3},
-		{"is full", says(507, errorXML("InsufficientStorage")), port.Full, false, 1},
-		{"is busy", says(503, errorXML("SlowDown")), port.Throttled, false, 1},
+		{"is full", says(507, errorXML("InsufficientStorage")), port.Full, false, 2},
+		{"is busy", says(503, errorXML("SlowDown")), port.Throttled, false, 2},
 		{"knows no checksums", says(200, ""), 0, true, 4},
 	} {
 		server.set(onPut(c.put))

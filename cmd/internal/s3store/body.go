@@ -154,6 +154,21 @@ func (b *body) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
+// whole returns the checksum of a body that was read to its end.
+func (b *body) whole() (uint32, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
+	crc, known := b.src.Sum()
+	if b.at != b.size || !known {
+		b.err = errors.New("the checksum of a body that was not read to its end")
+		return 0, b.err
+	}
+	return crc, nil
+}
+
 // sent is how much of the body was handed out.
 func (b *body) sent() int64 {
 	b.mu.Lock()

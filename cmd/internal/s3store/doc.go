@@ -24,10 +24,10 @@
 // out. It asks for the bucket and then puts one byte with a checksum that is wrong, in one
 // form after the other (form.go). A store that would refuse a write (permissions, another
 // owner, no room, read-only) refuses this one for that reason; one that would take it answers
-// that the checksum is wrong, and nothing was stored: fragments go in that form from then on,
-// in the forms without a trailer after a reading more. There is no key that a listing hides,
-// so an object that is put and deleted would be seen. A store that knows no checksums does
-// store it; it is deleted then.
+// that the checksum is wrong, and nothing was stored: puts go in that form from then on, those
+// of fragments with a trailer if that is taken, else after one reading more. There is no key
+// that a listing hides, so an object that is put and deleted would be seen. A store that knows
+// no checksums does store it; it is deleted then.
 //
 // HTTP/1.1 only. The proxies of the environment (HTTPS_PROXY) are not used: a node
 // whose traffic should take another way gets it as its endpoint.

@@ -2,7 +2,6 @@ package s3store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -32,20 +31,25 @@ const (
 	formSigned
 )
 
-// forms is which of them the store takes, as far as it is known.
-type forms struct{ known atomic.Int32 }
-
-// of returns the form for a body. What knows its checksum needs no trailer.
-func (f *forms) of(body port.Body, size int64) form {
-	known := form(f.known.Load())
-	if _, knows := body.Sum(); known == formTrailer && (knows || size <= 0) {
-		return formHeader
-	}
-	return known
+// forms is what the store takes, as far as it is known.
+type forms struct {
+	known    atomic.Int32 // formHeader or formSigned: of bodies that know their checksum
+	trailers atomic.Bool  // formTrailer, of those that do not
 }
 
-// learn keeps the form that the store has taken.
-func (f *forms) learn(taken form) { f.known.Store(int32(taken)) }
+// of returns the form for a body.
+func (f *forms) of(body port.Body, size int64) form {
+	if _, knows := body.Sum(); !knows && size > 0 && f.trailers.Load() {
+		return formTrailer
+	}
+	return form(f.known.Load())
+}
+
+// learn keeps what the store has shown to take.
+func (f *forms) learn(known form, trailers bool) {
+	f.known.Store(int32(known))
+	f.trailers.Store(trailers)
+}
 
 // option makes a request of this form. b is its body.
 func (f form) option(b *body) func(*s3.Options) {
@@ -134,19 +138,4 @@ func (t *trailer) Read(p []byte) (int, error) {
 		t.rest = strings.NewReader(t.text(encodeSum(crc)))
 	}
 	return t.rest.Read(p)
-}
-
-// whole returns the checksum of a body that was read to its end.
-func (b *body) whole() (uint32, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err != nil {
-		return 0, b.err
-	}
-	crc, known := b.src.Sum()
-	if b.at != b.size || !known {
-		b.err = errors.New("the checksum of a body that was not read to its end")
-		return 0, b.err
-	}
-	return crc, nil
 }

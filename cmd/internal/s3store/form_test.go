@@ -78,6 +78,24 @@ func TestEachStoreGetsTheFormItTakes(t *testing.T) {
 			}
 			return nil
 		}, "", "UNSIGNED-PAYLOAD", 2},
+		{"takes the form for a checksum", func(h http.Header) http.HandlerFunc {
+			if h.Get(late) != "" {
+				return says(400, errorXML("XAmzContentSHA256Mismatch"))
+			}
+			return nil
+		}, "", "UNSIGNED-PAYLOAD", 2},
+		{"breaks at trailers", func(h http.Header) http.HandlerFunc {
+			if h.Get(late) != "" {
+				return says(500, errorXML("InternalError"))
+			}
+			return nil
+		}, "", "UNSIGNED-PAYLOAD", 2},
+		{"wants everything signed and looks at no checksum", func(h http.Header) http.HandlerFunc {
+			if strings.Contains(h.Get(hash), "UNSIGNED") {
+				return says(403, errorXML("AccessDenied"))
+			}
+			return says(200, "")
+		}, "", "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03", 3},
 		{"stores trailers as they come", func(h http.Header) http.HandlerFunc {
 			if h.Get(late) != "" {
 				return says(200, "")
@@ -123,6 +141,31 @@ func TestEachStoreGetsTheFormItTakes(t *testing.T) {
 		if auth := r.Header.Get("Authorization"); strings.Contains(auth, "x-amz-trailer") != (c.trailer != "") {
 			t.Errorf("one that %s: signed are %s", c.what, auth)
 		}
+	}
+}
+
+// A store that takes trailers and no unsigned payload gets signed ones of what knows its
+// checksum: the marker, roots, and fragments that were read through.
+func TestAFormForEachSortOfBody(t *testing.T) {
+	server := scripted(t)
+	s := against(t, server, nil)
+	server.set(onPut(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Amz-Content-Sha256") == "UNSIGNED-PAYLOAD" {
+			says(403, errorXML("AccessDenied"))(w, r)
+			return
+		}
+		says(400, errorXML("BadDigest"))(w, r)
+	}))
+	must(t, s.General().Probe(t.Context()))
+	server.set(says(200, ""))
+	must(t, put(t.Context(), s.General(), "p/root", []byte("hello\n")))
+	must(t, s.Uploads().Put(t.Context(), "p/fragment", &lateBody{ReadSeeker: strings.NewReader("hello\n")}, 6, false))
+	asked := server.requests()
+	if got := asked[0].Header.Get("X-Amz-Content-Sha256"); got != "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03" {
+		t.Errorf("what knows its checksum goes as %s", got)
+	}
+	if got := asked[1].Header.Get("X-Amz-Trailer"); got == "" {
+		t.Errorf("what does not goes as %v", asked[1].Header)
 	}
 }
 

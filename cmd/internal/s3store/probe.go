@@ -13,24 +13,24 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// probeWrite asks for a write that can't be: one byte, announced with the checksum of
-// another. doc.go says why. It asks in one form after the other, the best first, and the
-// first whose checksum the store looks at is what fragments are put in from then on.
+// probeWrite asks for writes that can't be: one byte, announced with the checksum of another.
+// doc.go says why. No put goes in a form that the store has not shown to take, so it asks for
+// the form of bodies that know their checksum, and for that of those that do not.
 func (c *client) probeWrite(ctx context.Context, op operation) error {
-	var refused error
-	for _, f := range []form{formTrailer, formHeader, formSigned} {
-		taken, err := c.probeForm(ctx, op, f)
-		if taken && err == nil {
-			c.forms.learn(f)
-		}
-		if taken || err != nil && !formMatters(err) {
-			return err
-		}
-		if refused == nil || f == formHeader {
-			refused = err
+	// Why trailers fail does not matter, if puts without one work.
+	trailers, trailerErr := c.takes(ctx, op, formTrailer)
+	known := formHeader
+	ok, err := c.takes(ctx, op, formHeader)
+	if !ok && formMatters(err) {
+		if signed, signedErr := c.takes(ctx, op, formSigned); signed && signedErr == nil {
+			known, ok, err = formSigned, true, nil
 		}
 	}
-	return refused
+	if !ok || err != nil {
+		return err
+	}
+	c.forms.learn(known, trailers && trailerErr == nil)
+	return nil
 }
 
 // formMatters reports whether another form may fare better than the one refused with err:
@@ -40,9 +40,9 @@ func formMatters(err error) bool {
 	return class == port.Denied || class == port.Unclassified
 }
 
-// probeForm asks in one form. The key is new each time, below the prefix that the node may
-// write to. taken: no other form needs to be tried.
-func (c *client) probeForm(ctx context.Context, op operation, f form) (taken bool, err error) {
+// takes reports whether the store takes puts of a form; if not, err is why. The key is new
+// each time, below the prefix that the node may write to.
+func (c *client) takes(ctx context.Context, op operation, f form) (bool, error) {
 	var uid [8]byte
 	if _, err := rand.Read(uid[:]); err != nil {
 		return false, op.fail(ctx, err)
@@ -53,22 +53,26 @@ func (c *client) probeForm(ctx context.Context, op operation, f form) (taken boo
 	}
 	const sent, announced = "x", "y"
 	b := newBody(port.NewBody(strings.NewReader(sent), crc32.Checksum([]byte(announced), castagnoli)), 1)
-	err = c.send(ctx, op, key, b, f, false)
+	err := c.send(ctx, op, key, b, f, false)
 	if own := b.letGo(); own != nil {
 		return false, op.fail(ctx, own)
 	}
 	if err == nil {
 		// It knows no checksums. What it made of the trailer is not known either, and may be
 		// a part of the object.
-		if err := c.unwrite(ctx, key); err != nil {
-			return true, err
-		}
-		return f == formHeader, nil
+		return f != formTrailer, c.unwrite(ctx, key)
 	}
-	if err := op.fail(ctx, err); port.ClassOf(err) != port.Checksum {
-		return false, err
+	if mismatched(err) {
+		return true, nil
 	}
-	return true, nil
+	return false, op.fail(ctx, err)
+}
+
+// mismatched reports whether a refusal is for the checksum. A SHA-256 that does not fit is
+// what some say that take the name of a form for one.
+func mismatched(err error) bool {
+	r := refusalOf(err)
+	return r != nil && byCode[r.code].class == port.Checksum && r.code != "XAmzContentSHA256Mismatch"
 }
 
 // unwrite removes the byte that a store took which knows no checksums.
