@@ -1,6 +1,7 @@
 package supervision_test
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,29 @@ func TestLookAndFind(t *testing.T) {
 		synctest.Wait()
 		if supervision.Find(root, "first") != nil || supervision.Look(root) != nil {
 			t.Error("something is below the dead")
+		}
+	})
+}
+
+// A child that leaves nothing behind but running code is seen as that at once.
+func TestAZombieIsSeenAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		free := make(chan struct{})
+		c := child("w", script{init: func(c *actors.Context) error {
+			c.Task("stays", func(context.Context) any { <-free; return nil })
+			return nil
+		}})
+		c.Restart = supervision.Temporary
+		h := w.supervise(t, three5, c)
+		at(h, "w").Handle.Stop(stop)
+		synctest.Wait()
+		if n, ok := supervision.LookAt(h, "w"); !ok || n.State != "zombie" || at(h, "w").State != "zombie" {
+			t.Errorf("seen is %+v", n)
+		}
+		close(free)
+		synctest.Wait()
+		if n, ok := supervision.LookAt(h, "w"); ok {
+			t.Errorf("seen is %+v, and nothing of it runs", n)
 		}
 	})
 }
