@@ -25,8 +25,12 @@ func (n *Node) Ready() (bool, []string) {
 	if why := n.unknown.Load(); why != nil {
 		reasons = append(reasons, "which streams this node has is not known yet: "+*why)
 	}
-	// While what all uploads run under is down that is the one reason.
-	uploads := n.wish.enabled() && n.process(idTiering, idStreamFactory) != nil
+	var store []string
+	if n.wish.enabled() {
+		store = n.storeReasons()
+	}
+	// While what all uploads run under is down, or the store is, that is the one reason.
+	uploads := n.wish.enabled() && n.process(idTiering, idStreamFactory) != nil && len(store) == 0
 	for _, row := range n.rows.all() {
 		if why := n.logReason(row); why != "" {
 			reasons = append(reasons, why)
@@ -39,9 +43,7 @@ func (n *Node) Ready() (bool, []string) {
 			reasons = append(reasons, why)
 		}
 	}
-	if n.wish.enabled() {
-		reasons = append(reasons, n.storeReasons()...)
-	}
+	reasons = append(reasons, store...)
 	slices.Sort(reasons)
 	return len(reasons) == 0, reasons
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/actors/storemonitor"
+	"millrace/core/pos"
 	"millrace/core/probe"
 	"millrace/core/renew"
+	"millrace/core/upload"
 )
 
 // store fills in what the processes around the object store publish.
@@ -62,10 +65,11 @@ func (n *Node) tieringStatus(id string) any {
 }
 
 // storeReasons tells why nothing gets into the object store, if that is the store's own
-// doing: it refuses, or does not say whose it is.
+// doing: it refuses, does not say whose it is, or has not answered for a while.
 func (n *Node) storeReasons() []string {
 	s, ok := n.tieringStatus(idStoreMonitor).(probe.Status)
-	if !ok || s.Owned && s.State != probe.StateNo {
+	away := s.UnsureSince != 0 && pos.MillisOf(time.Now()).Sub(s.UnsureSince) >= upload.Passes
+	if !ok || s.Owned && s.State != probe.StateNo && !away {
 		return nil
 	}
 	if s.State != probe.StateNo {

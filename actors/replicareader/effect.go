@@ -58,12 +58,19 @@ func (r *replicaReader) do(c *actors.Context, e upload.Effect) {
 		r.seam.timer.Stop()
 		r.seam = seam{next: &e}
 		r.showSeam(c)
+	case upload.NoSeam:
+		r.seam.timer.Stop()
+		r.seam = seam{}
+		r.cfg.Local.Writer.Send(segment.Seam{Next: 0})
 	case upload.Collect:
 		r.send("reaper", collect.Delete{Keys: e.Keys, After: e.After})
 	case upload.Answer:
 		r.answer(e)
 	case upload.Cut:
 		r.waiters[e.ID].Reply(e.CutAnswer)
+		delete(r.waiters, e.ID)
+	case upload.ResetDone:
+		r.waiters[e.ID].Reply(e.ResetAnswer)
 		delete(r.waiters, e.ID)
 	case upload.Note:
 		r.note(e)

@@ -50,7 +50,7 @@ var gauges = []struct {
 	{"remote_records", func(s upload.Status) float64 { return float64(max(s.Remote.PersistedNext-max(s.Remote.First, 0), 0)) }},
 	{"remote_bytes", func(s upload.Status) float64 { return float64(s.Remote.Bytes) }},
 	{"upload_stalled", func(s upload.Status) float64 {
-		if s.Pipeline.StalledWhy != "" || s.Stream.State == "stalled" {
+		if s.Trouble() != "" {
 			return 1
 		}
 		return 0

@@ -148,6 +148,10 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.step(c, upload.ReplicaUp{})
 	case upload.StreamGone:
 		r.step(c, upload.StreamDeleted{})
+	case upload.StoreBack:
+		r.step(c, upload.StoreAnswers{})
+	case upload.StoreClaimed:
+		r.step(c, upload.StoreReplaced{})
 	case *actors.Request:
 		r.asks(c, msg)
 	case actors.Down:
@@ -183,6 +187,8 @@ func (r *replicaReader) asks(c *actors.Context, req *actors.Request) {
 		r.step(c, in)
 	case upload.CutNow:
 		r.step(c, upload.ForceCut{ID: r.keep(req), Upto: r.cfg.Local.Committed(), Until: r.now().Add(ask.For)})
+	case upload.ResetManifest:
+		r.step(c, upload.Reset{ID: r.keep(req)})
 	case upload.Describe:
 		req.Reply(r.machine.Status())
 	default:

@@ -23,7 +23,7 @@ func TestOneThingFindsOutWhetherTheStoreIsBack(t *testing.T) {
 	}
 	r.grant(again)
 	r.upload(again)
-	if n := len(all[Submit](r)); n != 3 || r.m.away {
+	if n := len(all[Submit](r)); n != 3 || r.m.away.fails > 0 {
 		t.Fatalf("%d go on when it is back", n)
 	}
 }
@@ -46,6 +46,49 @@ func TestAFragmentThatFailsForGoodDoesNotStandForTheStore(t *testing.T) {
 	}
 }
 
+// What failed for good waits for its own time when the store is back from being away.
+func TestBeingBackMendsNothingElse(t *testing.T) {
+	r, refs := running(t, testConfig, 160)
+	r.failUpload(refs[0], FaultLasting, 0)
+	r.failUpload(refs[1], FaultTransient, 0)
+	r.upload(refs[2])
+	for _, s := range all[Submit](r) {
+		if s.Ref == r.m.flights[0].ref {
+			t.Fatal("what failed for good is tried again at once")
+		}
+	}
+}
+
+// A root that is refused says nothing of the store: fragments go on.
+func TestARefusedRootHoldsUpNoFragment(t *testing.T) {
+	r := applied(t, 5)
+	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultLasting, "denied"}})
+	r.do(Moved{Stamp: r.stamp(), Gen: r.m.gen})
+	r.do(ChunksRead{Stamp: r.stamp(), Gen: r.m.gen, Chunks: chunksOf(200, 240), End: true})
+	if n := len(all[Submit](r)); n != 2 {
+		t.Fatalf("%d are submitted", n)
+	}
+}
+
+// The truth is learned anew: nothing is known of the store's being away.
+func TestARestartForgetsThatTheStoreWasAway(t *testing.T) {
+	r, refs := running(t, testConfig, 160)
+	for range 2 {
+		r.failUpload(refs[0], FaultTransient, 0)
+		refs[0] = r.m.flights[0].ref
+		if refs[0] != 0 {
+			r.grant(refs[0])
+		}
+	}
+	r.m.restart("a test says so")
+	r.after(time.Minute)
+	r.resolve(stored())
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 160)})
+	if n := len(r.chunks(100, 160)); n != 3 {
+		t.Fatalf("%d are submitted", n)
+	}
+}
+
 // A root that could not be put is what tries the store, and fragments wait for it.
 func TestARootThatCouldNotBePutTriesTheStoreFirst(t *testing.T) {
 	r := applied(t, 1)
@@ -54,15 +97,17 @@ func TestARootThatCouldNotBePutTriesTheStoreFirst(t *testing.T) {
 		r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
 	}
 	r.do(Moved{Stamp: r.stamp(), Gen: r.m.gen})
-	r.do(ChunksRead{Stamp: r.stamp(), Gen: r.m.gen, Chunks: chunksOf(120, 140), End: true})
-	if none[Submit](r); len(r.m.flights) != 1 {
+	r.do(ChunksRead{Stamp: r.stamp(), Gen: r.m.gen, Chunks: chunksOf(120, 160), End: true})
+	if none[Submit](r); len(r.m.flights) != 2 {
 		t.Fatal("nothing is cut")
 	}
 	r.after(5 * time.Second)
 	one[PutRoot](r)
 	none[Submit](r)
 	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
-	one[Submit](r)
+	if n := len(all[Submit](r)); n != 2 {
+		t.Fatalf("%d go on when it is back", n)
+	}
 	r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen})
 
 	// A fragment that is stored ends the wait of a root, too.

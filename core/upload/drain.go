@@ -13,10 +13,9 @@ type drain struct {
 	retry
 	want      pos.Offset // what the next chunk to be assembled begins with
 	ahead     []segment.ChunkRef
-	end       bool   // there was nothing behind ahead when it was read
-	reading   bool   // a Read is under way
-	listening bool   // a Listen is under way
-	why       string // the last failure of reading, if it was no transient one
+	end       bool // there was nothing behind ahead when it was read
+	reading   bool // a Read is under way
+	listening bool // a Listen is under way
 }
 
 // room reports whether another fragment may be cut: the pointer lags behind by no more
@@ -72,17 +71,14 @@ func (m *Machine) chunksRead(in ChunksRead) {
 		// What was assembled lies in segments below the floor: it is gone as well.
 		m.assembly.Reset()
 		m.passed(d.want, in.Floor)
-		d.want, d.retry, d.why = in.Floor, retry{}, ""
+		d.want, d.retry = in.Floor, retry{}
 	case in.Trimmed:
-		// A segment vanished while it was looked for.
-		d.failed(FaultTransient, m.at)
+		d.failed(Result{FaultTransient, "a segment vanished while it was looked for"}, m.at)
 	case in.Fault != FaultNone:
-		if d.failed(in.Fault, m.at); in.Fault != FaultTransient {
-			d.why = in.Why
-		}
+		d.failed(in.Result, m.at)
 		m.sparse(d.fails, LevelWarn, "the local log can't be read: "+in.Why)
 	default:
-		d.retry, d.why = retry{}, ""
+		d.retry = retry{}
 		if d.ahead, d.end = in.Chunks, in.End || len(in.Chunks) == 0; d.end && len(m.cuts) == 0 {
 			d.at = m.at.Now.Add(m.cfg.ReadPause)
 		}

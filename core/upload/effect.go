@@ -102,6 +102,8 @@ type (
 		Next pos.Offset
 		Seq  pos.Revision
 	}
+	// NoSeam tells the local log that nothing is known to be in the store.
+	NoSeam struct{}
 	// Collect hands garbage to the reaper.
 	Collect struct {
 		Keys  []string
@@ -120,6 +122,11 @@ type (
 	Cut struct {
 		ID WaiterID
 		CutAnswer
+	}
+	// ResetDone answers a Reset.
+	ResetDone struct {
+		ID WaiterID
+		ResetAnswer
 	}
 	// Note is for the log.
 	Note struct {
@@ -167,3 +174,5 @@ func (Cut) effect()          {}
 func (Note) effect()         {}
 func (Wake) effect()         {}
 func (Stop) effect()         {}
+func (NoSeam) effect()       {}
+func (ResetDone) effect()    {}

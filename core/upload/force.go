@@ -94,7 +94,7 @@ func (m *Machine) forced(c cut) (CutAnswer, bool) {
 	case m.phase != phaseOpen:
 		return refuse(CutNotResolved, m.why)
 	case !m.room():
-		return refuse(CutNoRoom, fmt.Sprintf("%d fragments are cut and not in the stored manifest yet", m.ahead().count))
+		return refuse(CutNoRoom, fmt.Sprintf("%d fragments are cut and not in the stored manifest yet", m.ahead().count)+because(m.hindrance()))
 	case m.drain.want < c.upto && m.at.Now >= c.until:
 		return refuse(CutUnread, fmt.Sprintf("the local log was read up to %s only", m.drain.want)+because(m.drain.why))
 	case m.drain.want < c.upto:

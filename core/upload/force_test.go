@@ -35,6 +35,14 @@ func TestACutOnRequestWaitsForTheLogToBeRead(t *testing.T) {
 	}
 }
 
+// A wish to cut ends a pause between two readings, not one after a failure.
+func TestACutOnRequestEndsNoBackOff(t *testing.T) {
+	r := opened(t, testConfig, stored(), log(0, 200))
+	r.do(ChunksRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultLasting, "bad disk"}})
+	r.force(1, 120)
+	none[Read](r)
+}
+
 func TestACutOnRequestIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		what string

@@ -168,6 +168,17 @@ type (
 		Stamp
 		Bounds
 	}
+	// StoreAnswers says that the store was found to answer again: what waits for a later
+	// time is tried now.
+	StoreAnswers struct{ Stamp }
+	// StoreReplaced says that the store may be another one than before, or have lost what it
+	// held. The truth is learned anew, from the store itself.
+	StoreReplaced struct{ Stamp }
+	// Reset is ResetManifest: ResetDone answers it.
+	Reset struct {
+		Stamp
+		ID WaiterID
+	}
 	// StreamDeleted says that the stream was deleted.
 	StreamDeleted struct{ Stamp }
 )
@@ -198,6 +209,9 @@ func (Await) input()          {}
 func (ForceCut) input()       {}
 func (Retain) input()         {}
 func (StreamDeleted) input()  {}
+func (StoreAnswers) input()   {}
+func (StoreReplaced) input()  {}
+func (Reset) input()          {}
 
 // Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them
 // when their turn comes, so that time does not run backwards from one to the next.
@@ -213,6 +227,13 @@ func Stamped(in Input, s Stamp) Input {
 		return ReplicaUp{s}
 	case StreamDeleted:
 		return StreamDeleted{s}
+	case StoreAnswers:
+		return StoreAnswers{s}
+	case StoreReplaced:
+		return StoreReplaced{s}
+	case Reset:
+		in.Stamp = s
+		return in
 	case PointerRead:
 		in.Stamp = s
 		return in

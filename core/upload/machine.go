@@ -36,9 +36,14 @@ type Machine struct {
 	pointer Pointer            // in the metadata store
 	stored  *manifest.Manifest // what it names; nil before it is known
 	shown   bool               // the manifest replica was told of stored
+	// lost: the pointer names a manifest that is not in the store, or is damaged.
+	lost bool
+	// doubted: what the node knows of the manifest may be of another store than this one.
+	doubted bool
 	// contradicted: the log is known to disagree with stored, and the edit that cures it
 	// is not persisted yet. Until then nobody is told of stored.
 	contradicted bool
+	anew         bool // the store's part of the stream begins anew where the local log does
 	live         *manifest.Draft
 	now          *manifest.Manifest // what live holds
 	edits        []manifest.Edit    // from stored to now
@@ -54,8 +59,8 @@ type Machine struct {
 	assembly *fragment.Assembly
 	flights  []*flight // in the order they were cut
 
-	away    bool // the store failed for a while, and has stored nothing since
-	failing int  // uploads that failed since the last that did not
+	away    retry // fails > 0: the store failed for a while, and has stored nothing since
+	failing int   // uploads that failed since the last that did not
 	told    failures
 	passing int // times that the floor passed what was not uploaded, since then
 
@@ -85,13 +90,20 @@ const (
 
 // retry is a thing that is tried again.
 type retry struct {
-	fails int
-	at    pos.Millis // not before
+	fails   int        // in a row
+	at      pos.Millis // not before
+	since   pos.Millis // the first of them
+	lasting bool       // the last was no transient one
+	why     string     // the last
 }
 
-func (r *retry) failed(f Fault, at Stamp) {
+func (r *retry) failed(res Result, at Stamp) {
+	if r.fails == 0 {
+		r.since = at.Now
+	}
 	r.fails++
-	r.at = at.Now.Add(pause(f, r.fails, at.UID))
+	r.lasting, r.why = res.Fault != FaultTransient, res.Why
+	r.at = at.Now.Add(pause(res.Fault, r.fails, at.UID))
 }
 
 // load is a number of fragments and the bytes of their chunks.
@@ -146,6 +158,12 @@ func (m *Machine) dispatch(in Input) {
 		m.bounds = in.Bounds
 	case StreamDeleted:
 		m.deleted()
+	case StoreAnswers:
+		m.storeAnswers()
+	case StoreReplaced:
+		m.storeReplaced()
+	case Reset:
+		m.reset(in)
 	case Granted:
 		m.granted(in)
 	case GovernorUp:
@@ -214,6 +232,7 @@ func (m *Machine) setWake() {
 		m.wakeDrain(earliest)
 		m.wakeRetention(earliest)
 		m.wakeForced(earliest)
+		m.wakeStalled(earliest)
 	default: // an answer comes, or nothing
 	}
 	m.wakeWaiters(earliest)
@@ -242,9 +261,9 @@ func (m *Machine) drop() {
 	m.assembly.Reset()
 	m.flights, m.drain, m.persist = nil, drain{}, persist{}
 	m.edits, m.applied, m.drops = nil, load{}, nil
-	m.live, m.now, m.contradicted = nil, nil, false
-	m.anchors, m.anchor = anchorUnknown, retry{}
-	m.away = false
+	m.live, m.now, m.contradicted, m.anew = nil, nil, false, false
+	m.anchors, m.anchor, m.lost = anchorUnknown, retry{}, false
+	m.away = retry{}
 }
 
 func (m *Machine) waitFor(p phase, until pos.Millis, why string) {

@@ -31,7 +31,6 @@ type persist struct {
 	drops    int  // how many of Machine.drops it carries
 	refused  bool // the swap was refused, as opposed to: its outcome is not known
 	lost     []string
-	why      string // the last failure
 }
 
 // edit changes the live manifest. It was made for it, so it fits.
@@ -107,15 +106,16 @@ func (m *Machine) rootPut(in RootPut) {
 		}
 		p.lost = append(p.lost, m.rootKey(p.next))
 		p.stage, p.edits, p.applied, p.drops = persistIdle, 0, load{}, 0
-		m.away = m.away || in.Fault == FaultTransient
+		if in.Fault == FaultTransient {
+			m.away.failed(in.Result, m.at)
+		}
 		m.persistFailed(in.Result, "the manifest can't be stored")
 	}
 }
 
 func (m *Machine) persistFailed(r Result, what string) {
 	m.counts.PersistsFailed++
-	m.persist.failed(r.Fault, m.at)
-	m.persist.why = r.Why
+	m.persist.failed(r, m.at)
 	m.sparse(m.persist.fails, LevelWarn, fmt.Sprintf("%s, its last %d changes are not durable: %s", what, len(m.edits), r.Why))
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func (m *Machine) resolve() {
-	m.phase, m.until = phaseResolving, 0
+	m.phase, m.until, m.lost = phaseResolving, 0, false
 	m.emit(ReadPointer{Gen: m.gen})
 }
 
@@ -31,7 +31,7 @@ func (m *Machine) pointerRead(in PointerRead) {
 			in.Pointer.Epoch, m.cfg.Epoch))
 	default:
 		m.pointer = in.Pointer
-		if c := in.Cached; c.State == manifest.StateResolved && m.belongs(c.Manifest) == nil {
+		if c := in.Cached; !m.doubted && c.State == manifest.StateResolved && m.belongs(c.Manifest) == nil {
 			m.resolved(in.Pointer, c.Manifest)
 			return
 		}
@@ -45,6 +45,7 @@ func (m *Machine) rootRead(in RootRead) {
 	case in.Fault == FaultMissing:
 		// The pointer was read before somebody moved it on and the grace has passed, or
 		// the object is lost. It is never the same as having no manifest.
+		m.lost = true
 		m.unresolved("the manifest that the pointer names is not in the object store: " + in.Why)
 	case in.Fault != FaultNone:
 		m.unresolved(in.Why)
@@ -54,6 +55,7 @@ func (m *Machine) rootRead(in RootRead) {
 			err = m.belongs(root)
 		}
 		if err != nil {
+			m.lost = true
 			m.stall(fmt.Sprintf("%s: %v", m.rootKey(m.pointer), err))
 			return
 		}
@@ -82,7 +84,7 @@ func (m *Machine) stall(why string) {
 	m.counts.ResolutionFailures++
 	m.fails++
 	m.waitFor(phaseStalled, m.at.Now.Add(maxLastingPause), why)
-	m.sparse(m.fails, LevelError, "the manifest is damaged, restore it or delete the stream: "+why)
+	m.sparse(m.fails, LevelError, "the manifest is damaged, restore it or give it up with millrace stream reset: "+why)
 }
 
 // sparse notes the first of many failures in a row, and then ever fewer.
@@ -99,6 +101,7 @@ func (m *Machine) resolved(p Pointer, root *manifest.Manifest) {
 	m.pointer, m.stored = p, root
 	m.live = root.Draft()
 	m.now = m.live.Manifest()
+	m.doubted = false
 	m.anchors = anchorPending
 	if !p.Revision.IsZero() {
 		m.anchors = anchorDone // no manifest is stored before the anchor
@@ -129,6 +132,9 @@ func (m *Machine) inspected(in Inspected) {
 func (m *Machine) place(l Local) {
 	if keep := agreeing(m.now.Entries, l); keep < len(m.now.Entries) {
 		m.truncate(keep)
+	}
+	if m.anew {
+		m.edit(manifest.ResetEdit(l.First))
 	}
 	if !m.contradicted && !m.shown {
 		m.shown = true

@@ -99,10 +99,10 @@ type PipelineStatus struct {
 	BytesInPersist int64      `json:"bytes_in_persist"` // applied and not persisted
 	Persisting     bool       `json:"persisting"`
 	Retaining      bool       `json:"retaining"`             // a removal by retention is not persisted yet
-	PersistWhy     string     `json:"persist_why,omitempty"` // why the last try failed
+	PersistWhy     string     `json:"persist_why,omitempty"` // why the last try failed, also if it is the first
 	LastPersist    pos.Millis `json:"last_persist_ms"`       // 0: none since it started
 	Waiters        int        `json:"waiters"`
-	Stalled        pos.Offset `json:"stalled_offset"` // the lowest that fails lastingly
+	Stalled        pos.Offset `json:"stalled_offset"` // the lowest that does not get on, see Trouble
 	StalledWhy     string     `json:"stalled_why,omitempty"`
 }
 
@@ -176,8 +176,9 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 	s := PipelineStatus{
 		Anchor: anchorNames[m.anchors], Edits: len(m.edits), EditsInPersist: m.persist.edits,
 		BytesInPersist: m.applied.bytes, Persisting: m.persist.stage != persistIdle,
-		LastPersist: m.counts.LastPersist, Waiters: len(m.waiters), Stalled: pos.NoOffset,
+		LastPersist: m.counts.LastPersist, Waiters: len(m.waiters),
 	}
+	s.Stalled, s.StalledWhy = m.stalled()
 	for _, e := range m.edits {
 		s.Retaining = s.Retaining || e.Op == manifest.OpRemoveHead
 	}
@@ -193,12 +194,6 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 		case stageUploaded:
 			s.Uploaded++
 		}
-		if f.lasting && f.stage != stageUploaded && s.Stalled == pos.NoOffset {
-			s.Stalled, s.StalledWhy = f.frag.First, f.why
-		}
-	}
-	if d := &m.drain; d.why != "" && s.Stalled == pos.NoOffset {
-		s.Stalled, s.StalledWhy = d.want, d.why
 	}
 	if m.persist.fails > 0 {
 		s.PersistWhy = m.persist.why
@@ -207,15 +202,13 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 }
 
 // Trouble says what keeps the stream from getting into the store, empty if nothing
-// does. What passes by itself in a moment is no trouble.
+// does. What passes by itself in a moment is no trouble, see Passes.
 func (s Status) Trouble() string {
 	switch {
 	case s.Stream.State == phaseNames[phaseWaiting], s.Stream.State == phaseNames[phaseStalled]:
 		return s.Stream.State + ": " + s.Stream.Why
 	case s.Pipeline.StalledWhy != "":
 		return fmt.Sprintf("stalled at offset %s: %s", s.Pipeline.Stalled, s.Pipeline.StalledWhy)
-	case s.Pipeline.PersistWhy != "":
-		return "stalled: the manifest can't be persisted: " + s.Pipeline.PersistWhy
 	}
 	return ""
 }

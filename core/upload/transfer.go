@@ -29,8 +29,6 @@ type flight struct {
 	stage    stage
 	ref      pace.Ref   // submitted and uploading
 	deadline pos.Millis // uploading
-	lasting  bool       // the last failure was no transient one
-	why      string     // the last failure
 	// lost are uids of attempts that failed: they may have left an object, or yet leave
 	// one. Only the latest are remembered, or an outage would fill the memory.
 	lost []pos.UID
@@ -61,7 +59,7 @@ func (m *Machine) transfer() {
 		return
 	}
 	for _, f := range m.flights {
-		if f.stage != stageCut || m.at.Now < f.at || m.away && !m.mayTry(f) {
+		if f.stage != stageCut || m.at.Now < f.at || m.away.fails > 0 && !m.mayTry(f) {
 			continue
 		}
 		m.lastRef++
@@ -90,10 +88,10 @@ func (m *Machine) mayTry(f *flight) bool {
 
 // back ends the store's being away: what waited for it goes on at once.
 func (m *Machine) back() {
-	if !m.away {
+	if m.away.fails == 0 {
 		return
 	}
-	m.away = false
+	m.away = retry{}
 	for _, f := range m.flights {
 		if !f.lasting {
 			f.at = 0
@@ -113,7 +111,7 @@ func (m *Machine) anchorPut(in AnchorPut) {
 		m.deleted()
 	default:
 		m.anchors = anchorPending
-		m.anchor.failed(FaultLasting, m.at)
+		m.anchor.failed(Result{FaultLasting, in.Why}, m.at)
 		m.sparse(m.anchor.fails, LevelWarn, "the stream can't be anchored, its uploads wait: "+in.Why)
 	}
 }
@@ -221,11 +219,11 @@ func (m *Machine) flightFailed(f *flight, r Result, floor pos.Offset) {
 		m.cutOff(f, floor)
 		return
 	}
-	f.failed(r.Fault, m.at)
-	m.away = m.away || r.Fault == FaultTransient
-	f.lasting, f.why = r.Fault != FaultTransient, r.Why
+	f.failed(r, m.at)
 	if f.lasting {
 		m.counts.LastingRetries++
+	} else {
+		m.away.failed(r, m.at)
 	}
 	m.tellFailure(fmt.Sprintf("uploads fail, of fragment [%s, %s): %s", f.frag.First, f.frag.Next, r.Why))
 }
@@ -268,7 +266,6 @@ func (m *Machine) cutOff(f *flight, floor pos.Offset) {
 	m.collectLost(f)
 	if rest := above(f.frag, floor); rest != nil {
 		f.frag, f.stage, f.retry = rest, stageCut, retry{}
-		f.lasting, f.why = false, ""
 		return
 	}
 	i := slices.Index(m.flights, f)

@@ -37,7 +37,8 @@ type world struct {
 	seam    pos.Offset
 	stopped bool
 	healed  bool // no more faults
-	bounded bool // retention may have taken the beginning
+	bounded bool // retention may have taken the beginning, or the store was emptied
+	emptied bool // the store has lost what the pointer names
 }
 
 // late is an answer that comes again: of a generation that is over, or of a transfer
@@ -109,6 +110,8 @@ func (w *world) do(e Effect) {
 			w.t.Fatalf("seam %s, the store has %s", e.Next, stored.Next)
 		}
 		w.seam = max(w.seam, e.Next)
+	case NoSeam:
+		w.seam = 0
 	case Collect:
 		w.collect(e)
 	case Stop:
@@ -125,6 +128,9 @@ func (w *world) root() *manifest.Manifest {
 		return manifest.New(0)
 	}
 	body, ok := w.objects[w.m.rootKey(w.pointer)]
+	if !ok && w.emptied {
+		return manifest.New(0)
+	}
 	if !ok {
 		w.t.Fatalf("the pointer names %s, which is not there", w.m.rootKey(w.pointer))
 	}
@@ -273,7 +279,7 @@ func (w *world) swap(e SwapPointer, r Result, happened bool) Result {
 	case r.Fault != FaultNone:
 		r.Fault = FaultUnknown
 	}
-	w.pointer = e.Next
+	w.pointer, w.emptied = e.Next, false
 	w.root()
 	return r
 }
@@ -306,7 +312,15 @@ func (w *world) trim() {
 
 // act does one thing that the world may do at any time.
 func (w *world) act() {
-	switch rapid.IntRange(0, 14).Draw(w.t, "act") {
+	switch rapid.IntRange(0, 17).Draw(w.t, "act") {
+	case 15:
+		w.step(StoreAnswers{w.stamp()})
+	case 16:
+		if rapid.IntRange(0, 3).Draw(w.t, "replaced") == 0 {
+			w.replace(rapid.Bool().Draw(w.t, "emptied"))
+		}
+	case 17:
+		w.reset()
 	case 14:
 		w.bounded = true
 		w.step(Retain{Stamp: w.stamp(), Bounds: Bounds{
@@ -350,13 +364,44 @@ func (w *world) act() {
 
 // foreign moves the pointer as another writer would.
 func (w *world) foreign() {
-	if w.pointer.Revision == 0 || rapid.IntRange(0, 9).Draw(w.t, "foreign") > 0 {
+	if w.pointer.Revision == 0 || w.emptied || rapid.IntRange(0, 9).Draw(w.t, "foreign") > 0 {
 		return
 	}
 	root := w.root()
 	w.pointer.Revision++
 	w.pointer.UID = w.stamp().UID
 	w.objects[w.m.rootKey(w.pointer)] = root.Stamped(w.pointer.Epoch, w.pointer.Revision).Encode()
+}
+
+// replace has the store claimed anew, perhaps after it lost everything. What the machine was
+// about to write is not written any more.
+func (w *world) replace(emptied bool) {
+	if emptied && w.pointer.Revision > 0 {
+		clear(w.objects)
+		w.emptied, w.bounded = true, true
+		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool {
+			switch e.(type) {
+			case PutRoot, SwapPointer, Upload:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	w.step(StoreReplaced{w.stamp()})
+	if w.seam != 0 && !w.stopped {
+		w.t.Fatalf("the local log still trusts the store up to %s", w.seam)
+	}
+}
+
+// reset gives up the manifest, which is taken for lost only if it is.
+func (w *world) reset() {
+	_, there := w.objects[w.m.rootKey(w.pointer)]
+	lost := w.m.lost
+	w.step(Reset{Stamp: w.stamp(), ID: WaiterID(w.uid)})
+	if lost && there {
+		w.t.Fatalf("the manifest of %s is there and was given up", w.pointer.Revision)
+	}
 }
 
 // heal ends all faults and waits until nothing moves any more.
@@ -369,6 +414,9 @@ func (w *world) heal() {
 				break
 			}
 			w.answer(i)
+		}
+		if w.m.lost {
+			w.reset()
 		}
 		if w.stopped || w.pointer.Next == w.end && w.seam == w.end && w.m.phase == phaseOpen && w.m.expired() == 0 {
 			return
