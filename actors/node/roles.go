@@ -123,7 +123,7 @@ func (n *Node) newGeneralPool(any) actors.Process {
 func (n *Node) newStoreMonitor(any) actors.Process {
 	return storemonitor.New(storemonitor.Config{
 		Claimant: port.Claimant{Store: n.bare, Prefix: n.cfg.Store.Prefix, Cluster: n.cluster.ID, Settings: n.ports.Metadata},
-		Gate:     n.gate, Metrics: n.ports.Metrics, Log: n.logger(idStoreMonitor), Interval: n.cfg.Store.ProbeInterval,
+		Gate:     n.gate, Registry: n.registry, Metrics: n.ports.Metrics, Log: n.logger(idStoreMonitor), Interval: n.cfg.Store.ProbeInterval,
 	})
 }
 

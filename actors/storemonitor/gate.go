@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"millrace/actors"
 	"millrace/actors/port"
 )
 
@@ -18,6 +19,9 @@ type Gate struct {
 	born  time.Time
 	once  sync.Once
 	known chan struct{} // closed at the first verdict
+
+	monitor atomic.Pointer[actors.Handle] // whom doubts are told
+	doubted atomic.Bool                   // it was told, and has not looked at it yet
 }
 
 // verdict is whose the prefix is. A nil one: not known.
@@ -35,7 +39,8 @@ var errUnknown = errors.New("it is not known yet whose prefix this is, so nothin
 // admit opens the gate.
 func (g *Gate) admit() { g.decide(&verdict{}) }
 
-// refuse closes it, since the prefix is another cluster's, or its marker is gone or damaged.
+// refuse closes it, since the prefix is another cluster's, or its marker is gone or damaged,
+// or the bucket.
 func (g *Gate) refuse(why error) { g.decide(&verdict{refused: why}) }
 
 func (g *Gate) decide(v *verdict) {
@@ -47,6 +52,12 @@ func (g *Gate) decide(v *verdict) {
 func (g *Gate) owned() bool {
 	v := g.state.Load()
 	return v != nil && v.refused == nil
+}
+
+// disowned reports whether it is closed because the prefix was found not to be ours.
+func (g *Gate) disowned() bool {
+	v := g.state.Load()
+	return v != nil && v.refused != nil
 }
 
 // pass returns the error of what may not pass: class Unavailable while it is not known
@@ -86,7 +97,9 @@ func (s *guarded) Put(ctx context.Context, key string, body port.Body, size int6
 	if err := s.gate.pass(ctx, "put", key); err != nil {
 		return err
 	}
-	return s.ObjectStore.Put(ctx, key, body, size, ifAbsent)
+	err := s.ObjectStore.Put(ctx, key, body, size, ifAbsent)
+	s.gate.ended(ctx, err)
+	return err
 }
 
 // Delete implements port.ObjectStore.
@@ -98,5 +111,30 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	if err := s.gate.pass(ctx, "delete", first); err != nil {
 		return nil, err
 	}
-	return s.ObjectStore.Delete(ctx, keys)
+	failed, err := s.ObjectStore.Delete(ctx, keys)
+	s.gate.ended(ctx, err)
+	return failed, err
+}
+
+// ended makes the monitor look at a store that did not do what it was asked. One that is
+// busy or full, or finds that the object is there already, is well; nor does it say anything
+// that the node gave the operation up.
+func (g *Gate) ended(ctx context.Context, err error) {
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	switch port.ClassOf(err) {
+	case port.Throttled, port.Full, port.Exists:
+		return
+	default: // it may be away, or another one than before
+	}
+	if h := g.monitor.Load(); h != nil && g.doubted.CompareAndSwap(false, true) {
+		h.Send(doubt{})
+	}
+}
+
+// tell makes c's process the monitor that is told of doubts.
+func (g *Gate) tell(h *actors.Handle) {
+	g.monitor.Store(h)
+	g.doubted.Store(false)
 }

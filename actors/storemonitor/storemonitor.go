@@ -12,6 +12,8 @@ import (
 	"millrace/actors/port"
 	"millrace/core/pos"
 	"millrace/core/probe"
+	"millrace/core/upload"
+	"millrace/registry"
 )
 
 // Config is what a store monitor is given.
@@ -19,6 +21,8 @@ type Config struct {
 	// Claimant's store is the store itself, not behind the gate.
 	Claimant port.Claimant
 	Gate     *Gate
+	// Registry has the replica readers, which are told what becomes of the store.
+	Registry *registry.Registry
 	Metrics  port.Metrics
 	Log      zerolog.Logger
 
@@ -33,7 +37,7 @@ type monitor struct {
 	machine *probe.Machine
 	start   time.Time
 	timer   *actors.Timer
-	refused error // of the last Claim that found the prefix not to be ours
+	refused error // of the last answer
 	effects []probe.Effect
 }
 
@@ -50,6 +54,7 @@ type Restored struct {
 // Messages to itself.
 type (
 	tick     struct{}
+	doubt    struct{} // an operation has failed
 	claimed  struct{ err error }
 	probed   struct{ err error }
 	restored struct {
@@ -69,7 +74,8 @@ func New(cfg Config) actors.Process {
 
 // Init begins the first look.
 func (m *monitor) Init(c *actors.Context) error {
-	m.step(c, probe.Start{Now: m.now(), Owned: m.cfg.Gate.owned()})
+	m.cfg.Gate.tell(c.Self())
+	m.step(c, probe.Start{Now: m.now(), Owned: m.cfg.Gate.owned(), Disowned: m.cfg.Gate.disowned()})
 	return nil
 }
 
@@ -78,14 +84,14 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 	switch msg := msg.(type) {
 	case claimed:
 		answer := answerOf(msg.err)
-		switch answer.Verdict {
-		case probe.Foreign, probe.Unmarked, probe.Damaged:
-			m.refused = msg.err
-		case probe.Unsure, probe.Accessible, probe.NoBucket, probe.Denied:
-		}
+		m.refused = msg.err
 		m.step(c, probe.Claimed{Now: m.now(), Answer: answer})
 	case probed:
+		m.refused = msg.err
 		m.step(c, probe.Probed{Now: m.now(), Answer: answerOf(msg.err)})
+	case doubt:
+		m.cfg.Gate.doubted.Store(false)
+		m.step(c, probe.Doubt{Now: m.now()})
 	case tick:
 		m.step(c, probe.Tick{Now: m.now()})
 	case *actors.Request:
@@ -96,7 +102,7 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 		} else {
 			msg.request.Reply(Restored{Put: msg.put})
 		}
-		m.step(c, probe.Look{Now: m.now()})
+		m.step(c, probe.Restored{Now: m.now(), Put: msg.put})
 	}
 	return nil
 }
@@ -158,6 +164,10 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 			m.cfg.Gate.admit()
 		case probe.Refuse:
 			m.cfg.Gate.refuse(m.refused)
+		case probe.Replaced:
+			m.toReplicaReaders(upload.StoreClaimed{})
+		case probe.Back:
+			m.toReplicaReaders(upload.StoreBack{})
 		case probe.Wake:
 			m.timer.Stop()
 			m.timer = c.After(e.At.Sub(m.now()), tick{})
@@ -168,6 +178,13 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 	s := m.machine.Status()
 	c.SetStatus(s)
 	m.cfg.Metrics.Gauge("store_accessible", accessible(s))
+}
+
+// toReplicaReaders sends to all that run. One that starts meanwhile asks the store anyway.
+func (m *monitor) toReplicaReaders(msg any) {
+	for _, n := range m.cfg.Registry.Names("replica_reader") {
+		m.cfg.Registry.Send(n, msg)
+	}
 }
 
 func (m *monitor) ask(c *actors.Context, name string, f func(ctx context.Context) any) {

@@ -10,8 +10,11 @@
 //   - The first round is at once. The next one is Retry later while anything is unknown or
 //     the prefix is not known to be ours, Interval later otherwise.
 //   - Until the prefix is known to be ours nothing is put or deleted. Once it is, no failure
-//     takes that back; only another owner does, and a marker that is gone or damaged: then
-//     this may be an empty store in the place of ours. It is ours again once the marker is.
+//     takes that back; only another owner does, and a marker or bucket that is gone, or a
+//     marker that is damaged: then this may be an empty store in the place of ours. It is
+//     ours again once the marker is.
+//   - An operation that fails is a reason for a round, Retry after the last one at the
+//     earliest: what has changed is known then, and not only after Interval.
 //   - A round that has not ended after Timeout counts as one that found out nothing. There
 //     is no other until it has ended. One that is asked for meanwhile follows at once.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on

@@ -16,8 +16,11 @@ const (
 	Damaged                   // the marker can't be read
 )
 
-// disowns reports whether a verdict takes the prefix away from us.
-func (v Verdict) disowns() bool { return v == Foreign || v == Unmarked || v == Damaged }
+// disowns reports whether a verdict takes the prefix away from us. Our marker is not in a
+// bucket that does not exist, nor in the one that will be made in its place.
+func (v Verdict) disowns() bool {
+	return v == Foreign || v == Unmarked || v == Damaged || v == NoBucket
+}
 
 // Answer is what the store said.
 type Answer struct {
@@ -33,10 +36,12 @@ type Input interface{ input() }
 
 // Inputs.
 type (
-	// Start is the first input. Owned: an earlier incarnation found the prefix to be ours.
+	// Start is the first input. Owned: an earlier incarnation found the prefix to be ours;
+	// Disowned: not to be.
 	Start struct {
-		Now   pos.Millis
-		Owned bool
+		Now      pos.Millis
+		Owned    bool
+		Disowned bool
 	}
 	// Claimed ends a Claim.
 	Claimed struct {
@@ -48,17 +53,23 @@ type (
 		Now    pos.Millis
 		Answer Answer
 	}
-	// Look asks for a round now: somebody has changed something.
-	Look struct{ Now pos.Millis }
+	// Restored says that an operator claims the prefix. Put: the marker was put for it.
+	Restored struct {
+		Now pos.Millis
+		Put bool
+	}
+	// Doubt says that an operation failed which a store that is well would have done.
+	Doubt struct{ Now pos.Millis }
 	// Tick says what time it is, at the latest when Wake asked for it.
 	Tick struct{ Now pos.Millis }
 )
 
-func (Start) input()   {}
-func (Claimed) input() {}
-func (Probed) input()  {}
-func (Look) input()    {}
-func (Tick) input()    {}
+func (Start) input()    {}
+func (Claimed) input()  {}
+func (Probed) input()   {}
+func (Restored) input() {}
+func (Doubt) input()    {}
+func (Tick) input()     {}
 
 // Effect is what must be done.
 //
@@ -74,8 +85,13 @@ type (
 	// Admit lets everything be put and deleted from now on: the prefix is ours.
 	Admit struct{}
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
-	// its marker is gone or damaged. The shell has the error from the last Claim.
+	// its marker is gone or damaged, or the bucket is. The shell has the error from the answer.
 	Refuse struct{}
+	// Replaced says that the prefix is ours again, after it was not: the store may hold other
+	// things than before, or nothing.
+	Replaced struct{}
+	// Back says that the store is well again, or for the first time.
+	Back struct{}
 	// Wake asks for a Tick at a time. It replaces the Wake before it.
 	Wake struct{ At pos.Millis }
 	// Note is for the log: the state changed, or became unknown, or known again.
@@ -85,9 +101,11 @@ type (
 	}
 )
 
-func (Claim) effect()  {}
-func (Probe) effect()  {}
-func (Admit) effect()  {}
-func (Refuse) effect() {}
-func (Wake) effect()   {}
-func (Note) effect()   {}
+func (Claim) effect()    {}
+func (Probe) effect()    {}
+func (Admit) effect()    {}
+func (Refuse) effect()   {}
+func (Back) effect()     {}
+func (Replaced) effect() {}
+func (Wake) effect()     {}
+func (Note) effect()     {}

@@ -43,7 +43,7 @@ const (
 //	S1 at most one question is open; when none is, the time of the next round is set
 //	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
 //	S3 the state is never Accessible before the prefix is known to be ours
-//	S4 the state is Foreign, Unmarked or Damaged only while the prefix is not ours
+//	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
 //	S5 the next round is at most Interval away, Retry while anything is unknown
 type Machine struct {
 	cfg     Config
@@ -54,6 +54,7 @@ type Machine struct {
 	late    bool       // it has not been answered in time
 	next    pos.Millis // round
 	again   bool       // a round is asked for while one is under way
+	other   bool       // the store may be another one than the one that was ours
 	claim   Answer     // of this round
 	owned   bool
 	status  Status
@@ -84,6 +85,9 @@ const (
 
 // Definite reports whether what is known is known as of the last answer.
 func (s Status) Definite() bool { return s.Verdict != Unsure && s.UnsureSince == 0 }
+
+// well reports whether the last answer was that all is in order.
+func (s Status) well() bool { return s.Definite() && s.Verdict == Accessible }
 
 // String says in words whether the store is accessible, and if not, why not.
 func (s Status) String() string {
@@ -143,7 +147,7 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	case Start:
 		m.clock(in.Now)
 		if !m.started {
-			m.started, m.next, m.owned = true, in.Now, in.Owned
+			m.started, m.next, m.owned, m.other = true, in.Now, in.Owned, in.Disowned
 			m.status.Since, m.status.Owned = in.Now, in.Owned
 			before = m.status
 		}
@@ -152,13 +156,20 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		out = m.claimed(in.Answer, out)
 	case Probed:
 		m.clock(in.Now)
-		m.probed(in.Answer)
-	case Look:
+		out = m.probed(in.Answer, out)
+	case Restored:
 		m.clock(in.Now)
+		m.other = m.other || in.Put
 		m.next, m.again = m.now, m.asking != nothing
+	case Doubt:
+		m.clock(in.Now)
+		m.next = min(m.next, max(m.now, m.status.Checked.Add(m.cfg.Retry)))
 	case Tick:
 		m.clock(in.Now)
 		m.lateAnswer()
+	}
+	if m.status.well() && !before.well() {
+		out = append(out, Back{})
 	}
 	if m.status.Verdict != before.Verdict || m.status.Owner != before.Owner || (m.status.UnsureSince == 0) != (before.UnsureSince == 0) {
 		out = append(out, Note{Status: m.status, Before: before})
@@ -180,22 +191,20 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 	m.asking, m.late = nothing, false
 	m.status.Checked = m.now
 	switch a.Verdict {
-	case Foreign, Unmarked, Damaged:
-		if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
-			out = append(out, Refuse{})
-		}
-		m.owned = false
-		m.conclude(a)
-		return out
+	case NoBucket, Foreign, Unmarked, Damaged:
+		return m.disown(a, out)
 	case Accessible:
 		if !m.owned {
 			out = append(out, Admit{})
 		}
 		m.owned, m.status.Owned = true, true
+		if m.other {
+			m.other, out = false, append(out, Replaced{})
+		}
 		if m.status.Verdict.disowns() {
 			m.status = Status{State: StateUnknown, Since: m.now, Owned: true, Checked: m.now}
 		}
-	case Unsure, NoBucket, Denied:
+	case Unsure, Denied:
 	}
 	m.claim = a
 	m.asking, m.asked = whether, m.now
@@ -204,16 +213,30 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 
 // probed ends a round. What the claim met counts where the probe met nothing: a store may
 // answer and refuse the marker.
-func (m *Machine) probed(a Answer) {
+func (m *Machine) probed(a Answer, out []Effect) []Effect {
 	if m.asking != whether {
-		return
+		return out
 	}
 	m.asking, m.late = nothing, false
 	m.status.Checked = m.now
 	if a.Verdict == Accessible && m.claim.Verdict != Accessible {
 		a = m.claim
 	}
+	if a.Verdict.disowns() {
+		return m.disown(a, out)
+	}
 	m.conclude(a)
+	return out
+}
+
+// disown ends a round that found the prefix not to be ours.
+func (m *Machine) disown(a Answer, out []Effect) []Effect {
+	if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
+		out = append(out, Refuse{})
+	}
+	m.owned, m.other = false, true
+	m.conclude(a)
+	return out
 }
 
 // lateAnswer counts a question that is open for too long as one without an answer.

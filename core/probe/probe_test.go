@@ -33,6 +33,7 @@ type rig struct {
 	now   pos.Millis
 	wake  pos.Millis
 	notes []string // states told of
+	backs int      // times that the store was said to be well again
 }
 
 func newRig(t testing.TB) *rig { return &rig{t: t, m: New(Config{}), now: minute} }
@@ -47,7 +48,9 @@ func (r *rig) play(in Input, want ...Effect) {
 			r.wake = e.At
 		case Note:
 			r.notes = append(r.notes, e.Status.String())
-		case Admit, Claim, Probe, Refuse:
+		case Back:
+			r.backs++
+		case Admit, Claim, Probe, Refuse, Replaced:
 			got = append(got, e)
 		}
 	}
@@ -112,6 +115,9 @@ func TestDefiniteAnswers(t *testing.T) {
 			var effects []Effect
 			if after.Verdict == Accessible && !wasOwned {
 				effects = []Effect{Admit{}}
+				if before.Verdict.disowns() {
+					effects = []Effect{Admit{}, Replaced{}}
+				}
 			}
 			if after.Verdict.disowns() && before.Verdict != after.Verdict {
 				effects = []Effect{Refuse{}}
@@ -140,9 +146,9 @@ func first(a Answer) []Effect {
 	switch a.Verdict {
 	case Accessible:
 		return []Effect{Admit{}}
-	case Foreign, Unmarked, Damaged:
+	case NoBucket, Foreign, Unmarked, Damaged:
 		return []Effect{Refuse{}}
-	case Unsure, NoBucket, Denied:
+	case Unsure, Denied:
 	}
 	return nil
 }
@@ -178,7 +184,7 @@ func TestAClaimThatIsRefusedCounts(t *testing.T) {
 	r := newRig(t)
 	r.round(denied, yes)
 	r.shows("no (access denied): 403", 5*second)
-	r.round(missing, missing)
+	r.round(missing, missing, Refuse{})
 	r.shows("no (bucket does not exist): 404", 5*second)
 }
 
@@ -197,7 +203,7 @@ func TestAnotherOwnerComesAndGoes(t *testing.T) {
 	other := foreign
 	other.Owner = "00000000000000bb"
 	r.round(other, yes, Refuse{})
-	r.round(yes, unsure, Admit{})
+	r.round(yes, unsure, Admit{}, Replaced{})
 	if s := r.m.Status(); s.Owner != "" || s.State != StateUnknown || !s.Owned {
 		t.Fatalf("%+v", s)
 	}
@@ -265,24 +271,86 @@ func TestTheMarkerGoesAndComes(t *testing.T) {
 	r.round(gone, yes)
 	r.round(damaged, yes, Refuse{})
 	r.shows("no (the cluster's marker is damaged): marker?", 5*second)
-	r.round(yes, yes, Admit{})
+	r.round(yes, yes, Admit{}, Replaced{})
 	r.shows("yes", 5*minute)
 	if want := 6 + 1; len(r.notes) != want { // the marker is ours before the store is known to take a write
 		t.Errorf("noted %d: %q", len(r.notes), r.notes)
 	}
 }
 
-// A look that is asked for begins at once, or right after the round that is under way.
-func TestALookIsAskedFor(t *testing.T) {
+// After an operator's claim a round begins at once, or right after the one that is under way.
+func TestAClaimOfAnOperatorIsLookedAt(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
-	r.play(Look{Now: r.now}, Claim{})
-	r.play(Look{Now: r.now})
+	r.play(Restored{Now: r.now}, Claim{})
+	r.play(Restored{Now: r.now})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes}, Claim{})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
+}
+
+// The marker was not where the operator had it put, and nobody had noticed: it may be another
+// store. One that was there tells nothing.
+func TestAMarkerThatAnOperatorPutIsOfAnotherStore(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.play(Restored{Now: r.now}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Restored{Now: r.now, Put: true})
+	r.play(Probed{Now: r.now, Answer: yes}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Replaced{}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.round(yes, yes)
+}
+
+// A successor of a monitor that found the prefix not to be ours tells that it is again.
+func TestAnIncarnationThatStartsDisowned(t *testing.T) {
+	r := newRig(t)
+	r.play(Start{Now: r.now, Disowned: true}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Replaced{}, Probe{})
+}
+
+// What fails elsewhere is a reason to look, but not more often than every few seconds; a round
+// that is under way is enough.
+func TestADoubtIsLookedAt(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.now += minute
+	r.play(Doubt{Now: r.now}, Claim{})
+	r.play(Doubt{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+	r.now += second
+	r.play(Doubt{Now: r.now})
+	r.shows("yes", 4*second)
+	r.play(Doubt{Now: r.now})
+	r.round(yes, unsure)
+	r.play(Doubt{Now: r.now})
+	r.shows("unknown since 1970-01-01T00:02:05Z (timed out); yes before that", 5*second)
+}
+
+// Those who wait are told when the store is well again, once each time.
+func TestTheStoreIsBack(t *testing.T) {
+	r := newRig(t)
+	backs := []int{}
+	for _, a := range []Answer{unsure, yes, yes, unsure, unsure, yes, denied, unsure, denied, yes} {
+		var effects []Effect
+		if len(backs) == 1 {
+			effects = []Effect{Admit{}}
+		}
+		claim := yes
+		if len(backs) == 0 {
+			claim = unsure
+		}
+		r.round(claim, a, effects...)
+		backs = append(backs, r.backs)
+	}
+	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2, 3}; !slices.Equal(backs, want) {
+		t.Fatalf("%v, want %v", backs, want)
+	}
 }
 
 func TestTheClockIsSetBack(t *testing.T) {
@@ -311,6 +379,7 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 		now, wake := minute, pos.Millis(0)
 		var open Effect
 		admitted, ours := false, false
+		other := false // it was not ours for a while, or had no marker
 		step := func(in Input) {
 			before := m.Status()
 			out := m.Step(in, nil)
@@ -336,6 +405,15 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 					wake = e.At
 				case Note:
 					noted = true
+				case Replaced:
+					if !ours || !other {
+						t.Fatalf("said to be another store: ours %v, other %v", ours, other)
+					}
+					other = false
+				case Back:
+					if !m.Status().well() || before.well() {
+						t.Fatalf("said to be back: %s, before %s", m.Status(), before)
+					}
 				}
 			}
 			if admitted != ours {
@@ -360,20 +438,29 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 			_, isClaim := open.(Claim)
 			switch {
 			case rapid.IntRange(0, 5).Draw(t, "look") == 0:
-				step(Look{Now: now})
+				put := rapid.Bool().Draw(t, "put")
+				other = other || put
+				step(Restored{Now: now, Put: put})
 				if open == nil {
 					t.Fatal("a look that was asked for does not begin")
 				}
+			case rapid.IntRange(0, 5).Draw(t, "doubt") == 0:
+				step(Doubt{Now: now})
 			case open == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
 				step(Tick{Now: now})
 			case isClaim:
 				open = nil
 				ours = answer.Verdict == Accessible || ours && !answer.Verdict.disowns()
+				other = other || answer.Verdict.disowns()
 				step(Claimed{Now: now, Answer: answer})
+				if ours && other && answer.Verdict == Accessible {
+					t.Fatal("nobody is told that it may be another store")
+				}
 			default:
 				open = nil
 				if answer.Verdict.disowns() {
-					answer = denied
+					answer = missing // the others only a claim finds
+					ours, other = false, true
 				}
 				step(Probed{Now: now, Answer: answer})
 			}

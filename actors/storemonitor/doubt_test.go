@@ -1,0 +1,187 @@
+package storemonitor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/actors"
+	"millrace/actors/port"
+	"millrace/core/upload"
+	"millrace/registry"
+)
+
+// put puts an object through the gate.
+func (b *bench) put(ctx context.Context) error {
+	body := []byte("x")
+	return b.gate.Guard(b.store).Put(ctx, "p/a", port.NewBody(bytes.NewReader(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), 1, false)
+}
+
+// What fails is a reason to look at the store now and not only in five minutes; what a store
+// that is well may do, and what the node gave up, is none.
+func TestAFailureIsAReasonToLook(t *testing.T) {
+	for class := port.Unclassified; class <= port.Full; class++ {
+		looks := class != port.Throttled && class != port.Full && class != port.Exists
+		inBubble(t, func(b *bench) {
+			b.start()
+			b.shows("yes", 1, passes)
+			pass(time.Minute)
+			b.fails(class)
+			asked := b.asked.Load()
+			if err := b.put(b.t.Context()); port.ClassOf(err) != class && class != port.Unclassified {
+				t.Fatal(err)
+			}
+			b.fault.Store(nil)
+			synctest.Wait()
+			if got := b.asked.Load() > asked+1; got != looks {
+				t.Errorf("after a put that is %s: looked %v, want %v", class, got, looks)
+			}
+		})
+	}
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		pass(time.Minute)
+		b.store.Latency = func(_, key string) time.Duration {
+			if key == "p/a" {
+				return time.Hour
+			}
+			return 0
+		}
+		ctx, cancel := context.WithCancel(b.t.Context())
+		time.AfterFunc(time.Second, cancel)
+		asked := b.asked.Load()
+		if b.put(ctx) == nil {
+			t.Fatal("it was given up")
+		}
+		synctest.Wait()
+		if b.asked.Load() != asked {
+			t.Error("what the node gave up made it look")
+		}
+	})
+}
+
+// A thousand streams fail: the store is looked at every five seconds, not for each of them;
+// and a successor of the monitor is told as well.
+func TestManyFailuresAreLookedAtNowAndThen(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		for range 2 {
+			pass(time.Minute)
+			b.fails(port.Unavailable)
+			asked, failed := b.asked.Load(), int64(0)
+			for range 60 {
+				for range 100 {
+					if b.put(b.t.Context()) == nil {
+						t.Fatal("it does not fail")
+					}
+					failed++
+				}
+				pass(time.Second)
+			}
+			if looks := (b.asked.Load() - asked - failed) / 2; looks < 12 || looks > 13 {
+				t.Errorf("%d looks in a minute", looks)
+			}
+			b.shows("unknown", 1, passes)
+			b.fault.Store(nil)
+			pass(5 * time.Second)
+			b.shows("yes", 1, passes)
+			b.h.Kill()
+			<-b.h.Done()
+			b.fails(port.Unavailable)
+			if b.put(b.t.Context()) == nil {
+				t.Fatal("it does not fail")
+			}
+			b.fault.Store(nil)
+			b.start()
+			b.shows("yes", 1, passes)
+		}
+	})
+}
+
+// reader stands for a replica reader and keeps what it is told.
+type reader struct {
+	names *registry.Registry
+	id    string
+	told  *atomic.Pointer[[]any]
+}
+
+func (r *reader) Init(c *actors.Context) error {
+	if !r.names.Register(c, registry.Name{Kind: "replica_reader", ID: r.id, Node: "n"}) {
+		return fmt.Errorf("%s is taken", r.id)
+	}
+	r.told.Store(new([]any))
+	return nil
+}
+
+func (r *reader) Handle(_ *actors.Context, msg any) *actors.Reason {
+	told := append(*r.told.Load(), msg)
+	r.told.Store(&told)
+	return nil
+}
+
+func (r *reader) Terminate(*actors.Context, actors.Reason) {}
+
+// Replica readers are told when the store is well again, and when it may be another one than
+// the one that was ours.
+func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var told [2]atomic.Pointer[[]any]
+		for i := range told {
+			r := &reader{b.names, fmt.Sprint(i), &told[i]}
+			if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader/" + r.id, New: func() actors.Process { return r }}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(what string, want ...any) {
+			t.Helper()
+			synctest.Wait()
+			for i := range told {
+				if got := *told[i].Swap(new([]any)); !slices.Equal(got, want) {
+					t.Errorf("%s: %d is told %#v, want %#v", what, i, got, want)
+				}
+			}
+		}
+		b.start()
+		expect("at the start", upload.StoreBack{})
+		pass(time.Hour)
+		expect("while all is well")
+		b.fails(port.Unavailable)
+		pass(time.Hour)
+		expect("while it is away")
+		b.fault.Store(nil)
+		pass(5 * time.Second)
+		expect("when it is back", upload.StoreBack{})
+		b.store.Drop("p/cluster")
+		pass(5 * time.Minute)
+		expect("when the marker is gone")
+		if put, err := b.restore(); !put || err != nil {
+			t.Fatal(put, err)
+		}
+		expect("when it is claimed", upload.StoreClaimed{}, upload.StoreBack{})
+		b.store.Drop("p/cluster")
+		if put, err := b.restore(); !put || err != nil { // before anybody noticed
+			t.Fatal(put, err)
+		}
+		expect("when it is claimed", upload.StoreClaimed{})
+		if put, err := b.restore(); put || err != nil {
+			t.Fatal(put, err)
+		}
+		expect("when there was nothing to claim")
+		whole, _ := b.store.Object("p/cluster")
+		b.store.Drop("p/cluster")
+		pass(5 * time.Minute)
+		b.h.Kill()
+		<-b.h.Done()
+		b.store.Replace("p/cluster", whole)
+		b.start()
+		expect("when the marker is back, though the monitor is a new one", upload.StoreClaimed{}, upload.StoreBack{})
+	})
+}
