@@ -13,6 +13,9 @@ type Uploads interface {
 	// CutStream ends the fragment that is being assembled of what was committed until now,
 	// however small it is, so that it is uploaded at once.
 	CutStream(ctx context.Context, stream string) (CutStatus, error)
+	// ResetStream gives up a stream's stored manifest that is lost or damaged: the store's part
+	// begins anew where local disk begins. Exists: it is neither, as far as is known.
+	ResetStream(ctx context.Context, stream string) (ResetStatus, error)
 	// Durable waits until everything up to next, exclusive, is durable in the store, but no
 	// longer than wait. NoOffset stands for everything that is committed now. That it is not
 	// durable in time is no error.
@@ -59,6 +62,12 @@ type CutStatus struct {
 	Next   pos.Offset `json:"next"` // exclusive
 	Bytes  int64      `json:"bytes"`
 	Chunks int        `json:"chunks"`
+}
+
+// ResetStatus is a stored manifest that was given up.
+type ResetStatus struct {
+	Stream string     `json:"stream"`
+	Next   pos.Offset `json:"given_up_next"` // where it ended, exclusive
 }
 
 // DurableStatus says whether everything up to an offset is durable in the object store.

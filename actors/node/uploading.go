@@ -113,6 +113,24 @@ func cutRefused(name string, cut upload.CutAnswer) error {
 	return &admin.Error{Class: admin.Unavailable, What: what, Hint: hint}
 }
 
+// ResetStream implements admin.Uploads.
+func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus, error) {
+	answer, err := n.steer(ctx, name, "resetting", func(h *actors.Handle) (any, error) {
+		return askReader(ctx, h, upload.ResetManifest{})
+	})
+	if err != nil {
+		return admin.ResetStatus{}, err
+	}
+	reset, _ := answer.(upload.ResetAnswer)
+	if reset.Refused != "" {
+		return admin.ResetStatus{}, &admin.Error{
+			Class: admin.Exists, What: fmt.Sprintf("stream %q was not reset: %s", name, reset.Refused),
+			Hint: "only a list of objects that is not in the store, or is damaged, is given up; millrace status " + name + " tells what the stream waits for",
+		}
+	}
+	return admin.ResetStatus{Stream: name, Next: reset.Next}, nil
+}
+
 // Durable implements admin.Uploads.
 func (n *Node) Durable(ctx context.Context, name string, next pos.Offset, wait time.Duration) (admin.DurableStatus, error) {
 	if next == pos.NoOffset {

@@ -118,6 +118,7 @@ func TestItem47WhoeverIsAskedTheOperatorIsTold(t *testing.T) {
 	for _, ask := range []func() error{
 		func() error { _, err := n.Stream(t.Context(), "none"); return err },
 		func() error { _, err := n.CutStream(t.Context(), "none"); return err },
+		func() error { _, err := n.ResetStream(t.Context(), "none"); return err },
 		func() error { _, err := n.Durable(t.Context(), "none", 3, 0); return err },
 		func() error { _, err := n.Durable(t.Context(), "none", pos.NoOffset, 0); return err },
 	} {
@@ -153,6 +154,23 @@ func TestCutIsPassedOn(t *testing.T) {
 		_, err := n.CutStream(t.Context(), "s")
 		refused(t, err, admin.Unavailable, says+"): planned")
 	}
+}
+
+func TestResetIsPassedOn(t *testing.T) {
+	answer := upload.ResetAnswer{Next: 40}
+	n := withReader(t, true, func(ask any) any {
+		if _, ok := ask.(upload.ResetManifest); ok {
+			return answer
+		}
+		return nil
+	})
+	defer n.system.Close()
+	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got != (admin.ResetStatus{Stream: "s", Next: 40}) {
+		t.Fatalf("reset %+v, %v", got, err)
+	}
+	answer = upload.ResetAnswer{Refused: "planned", Next: pos.NoOffset}
+	_, err := n.ResetStream(t.Context(), "s")
+	refused(t, err, admin.Exists, "was not reset: planned")
 }
 
 // Without an offset it is what was committed when it was asked.

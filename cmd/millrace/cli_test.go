@@ -175,7 +175,7 @@ func TestTranscript(t *testing.T) {
 		{"status", "shop", "--json"},
 		{"stream", "cut", "shop"}, {"stream", "cut", "shop", "--wait"}, {"stream", "cut", "shop", "--wait", "--json"}, {"stream", "cut", "lost", "--wait"},
 		{"stream", "cut", "slow", "--wait", "--timeout", "1ms"}, {"stream", "cut", "büro"}, {"stream", "cut", "none"}, {"stream", "cut"},
-		{"stream", "cut", "shop", "--timeout", "soon"},
+		{"stream", "cut", "shop", "--timeout", "soon"}, {"stream", "reset", "shop"}, {"stream", "reset", "none"}, {"stream", "reset"},
 		{"streams"}, {"streams", "extra"},
 		{"stream", "create", "new", "--arg", "k=7"}, {"stream", "create", "shop"}, {"stream", "create"}, {"stream", "create", "x", "--arg", "k"},
 		{"stream", "create", "new", "--json"},

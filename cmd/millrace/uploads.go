@@ -189,6 +189,24 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 	return g.say(raw, fmt.Sprintf("durable: everything below offset %s is in the object store\n", d.Next))
 }
 
+func newResetCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset NAME",
+		Short: "Give up what the store held of a stream whose list of objects is lost",
+		Long: "Begin the store's part of a stream anew, where local disk begins: what local disk holds is uploaded again, and what lay in\n" +
+			"the store alone can't be read any more. It is done only where the stored list of objects is not in the store, or is\n" +
+			"damaged, and is to be said once it can't be restored. No object is deleted but that list.",
+		Args: operands(1, "NAME"),
+		RunE: func(_ *cobra.Command, names []string) error {
+			return ask(g, http.MethodPost, streamPath(names[0])+"/reset", nil, showReset)
+		},
+	}
+}
+
+func showReset(w io.Writer, r admin.ResetStatus) {
+	fmt.Fprintf(w, "given up: the list of objects of %s, which ended at offset %s; what local disk holds is uploaded again\n", r.Stream, r.Next)
+}
+
 // say prints an answer as it came with --json, else as text.
 func (g *globals) say(raw []byte, text string) error {
 	to := g.text()

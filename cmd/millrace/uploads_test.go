@@ -40,6 +40,13 @@ func (n fakeNode) CutStream(ctx context.Context, name string) (admin.CutStatus, 
 	return admin.CutStatus{Stream: name, First: 1234500, Next: 1234567, Bytes: 41943040, Chunks: 41}, nil
 }
 
+func (n fakeNode) ResetStream(ctx context.Context, name string) (admin.ResetStatus, error) {
+	if _, err := n.Stream(ctx, name); err != nil {
+		return admin.ResetStatus{}, err
+	}
+	return admin.ResetStatus{Stream: name, Next: 1234500}, nil
+}
+
 func (fakeNode) Durable(_ context.Context, name string, next pos.Offset, _ time.Duration) (admin.DurableStatus, error) {
 	return admin.DurableStatus{Stream: name, Durable: name != "slow", Held: name != "lost", Asked: next, Next: 1234570}, nil
 }

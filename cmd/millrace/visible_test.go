@@ -29,18 +29,19 @@ func TestVisible(t *testing.T) {
 func TestNoAnswerReachesTheTerminalRaw(t *testing.T) {
 	const evil = `x\u001b[2J\u202e\u009b\u0000\r\ty`
 	answers := map[string]string{
-		"/status":         `{"node":"` + evil + `","reasons":["` + evil + `"],"parts":{"` + evil + `":"` + evil + `"}}`,
-		"/streams":        `{"streams":[{"name":"` + evil + `","state":"` + evil + `","trouble":"` + evil + `"}]}`,
-		"/streams/s":      `{"name":"` + evil + `","local":{"` + evil + `":"` + evil + `"},"upload":{"why":"` + evil + `","node":"` + evil + `"}}`,
-		"/tree":           `{"path":"` + evil + `","label":"` + evil + `","last_exit":"` + evil + `","children":[{"id":"` + evil + `"}]}`,
-		"/registry":       `{"total":1,"names":[{"kind":"` + evil + `","id":"` + evil + `","label":"` + evil + `","path":"` + evil + `"}]}`,
-		"/registry/s":     `{"total":1,"names":[{"kind":"` + evil + `","id":"` + evil + `","label":"` + evil + `","path":"` + evil + `"}]}`,
-		"/events":         `{"events":[{"seq":1,"kind":"` + evil + `","path":"` + evil + `","label":"` + evil + `","reason":"` + evil + `"}]}`,
-		"/tiering":        `{"state":"` + evil + `","by":"` + evil + `"}`,
-		"/tiering/claim":  `{"store":"` + evil + `","marker":"` + evil + `","cluster":"` + evil + `"}`,
-		"/tree/restart":   `{"` + evil + `":"` + evil + `"}`,
-		"/streams/s/cut":  `{"stream":"` + evil + `"}`,
-		"/tree/terminate": "",
+		"/status":          `{"node":"` + evil + `","reasons":["` + evil + `"],"parts":{"` + evil + `":"` + evil + `"}}`,
+		"/streams":         `{"streams":[{"name":"` + evil + `","state":"` + evil + `","trouble":"` + evil + `"}]}`,
+		"/streams/s":       `{"name":"` + evil + `","local":{"` + evil + `":"` + evil + `"},"upload":{"why":"` + evil + `","node":"` + evil + `"}}`,
+		"/tree":            `{"path":"` + evil + `","label":"` + evil + `","last_exit":"` + evil + `","children":[{"id":"` + evil + `"}]}`,
+		"/registry":        `{"total":1,"names":[{"kind":"` + evil + `","id":"` + evil + `","label":"` + evil + `","path":"` + evil + `"}]}`,
+		"/registry/s":      `{"total":1,"names":[{"kind":"` + evil + `","id":"` + evil + `","label":"` + evil + `","path":"` + evil + `"}]}`,
+		"/events":          `{"events":[{"seq":1,"kind":"` + evil + `","path":"` + evil + `","label":"` + evil + `","reason":"` + evil + `"}]}`,
+		"/tiering":         `{"state":"` + evil + `","by":"` + evil + `"}`,
+		"/tiering/claim":   `{"store":"` + evil + `","marker":"` + evil + `","cluster":"` + evil + `"}`,
+		"/tree/restart":    `{"` + evil + `":"` + evil + `"}`,
+		"/streams/s/cut":   `{"stream":"` + evil + `"}`,
+		"/streams/s/reset": `{"stream":"` + evil + `"}`,
+		"/tree/terminate":  "",
 	}
 	tokenFile := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(tokenFile, []byte("0123456789abcdef"), 0o600); err != nil {
@@ -60,7 +61,7 @@ func TestNoAnswerReachesTheTerminalRaw(t *testing.T) {
 	defer srv.Close()
 	for _, args := range [][]string{
 		{"status"}, {"status", "s"}, {"streams"}, {"tree"}, {"registry"}, {"registry", "s"}, {"events"}, {"events", "--follow"}, {"tiering", "status"},
-		{"tree", "restart", "s"}, {"tree", "terminate", "s"}, {"stream", "cut", "s"}, {"stream", "create", "\x1b[2Js"}, {"read", "s"}, {"\x1b[2J"},
+		{"tree", "restart", "s"}, {"tree", "terminate", "s"}, {"stream", "cut", "s"}, {"stream", "reset", "s"}, {"stream", "create", "\x1b[2Js"}, {"read", "s"}, {"\x1b[2J"},
 	} {
 		var out, stderr strings.Builder
 		execute(append(args, "--admin", srv.URL, "--token-file", tokenFile), &out, &stderr)

@@ -13,6 +13,7 @@
 //	POST /streams                       {"name":"x","arguments":{"k":"v"}}
 //	GET  /streams/{name}
 //	POST /streams/{name}/cut
+//	POST /streams/{name}/reset
 //	GET  /streams/{name}/durable?offset=N&timeout=30s
 //	GET, PUT /streams/{name}/retention  {"max_bytes":1073741824,"max_age":"7d","local_max_bytes":null}
 //	GET  /streams/{name}/records?from=first|last|next|OFFSET|TIME&limit=N&follow=1

@@ -134,6 +134,13 @@ func (n *fakeNode) CutStream(_ context.Context, stream string) (admin.CutStatus,
 	return admin.CutStatus{Stream: stream, First: 3, Next: 7, Bytes: 100, Chunks: 1}, nil
 }
 
+func (n *fakeNode) ResetStream(_ context.Context, stream string) (admin.ResetStatus, error) {
+	if stream == "empty" {
+		return admin.ResetStatus{}, &admin.Error{Class: admin.Exists, What: "not reset: it is there", Hint: "nothing to do"}
+	}
+	return admin.ResetStatus{Stream: stream, Next: 7}, nil
+}
+
 // Durable knows what is below 7 to be durable.
 func (n *fakeNode) Durable(ctx context.Context, stream string, next pos.Offset, wait time.Duration) (admin.DurableStatus, error) {
 	if until, ok := ctx.Deadline(); !ok || time.Until(until) < wait {

@@ -57,6 +57,7 @@ func (s *surface) routes() []route {
 		{"GET /streams/{name}/retention", bare, s.retention},
 		{"PUT /streams/{name}/retention", withBody, s.retention},
 		{"POST /streams/{name}/cut", bare, s.cut},
+		{"POST /streams/{name}/reset", bare, s.reset},
 		{"GET /streams/{name}/durable", parameterized, s.durable},
 		{"POST /tree/terminate", withBody, s.operate("terminated", s.cfg.Node.Terminate)},
 		{"POST /tree/restart", withBody, s.operate("restarted", s.cfg.Node.Restart)},

@@ -31,6 +31,18 @@ func (s *surface) cut(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, st)
 }
 
+// reset gives up a stored manifest that is lost.
+func (s *surface) reset(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	st, err := s.cfg.Node.ResetStream(ctx, r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, st)
+}
+
 // durable waits until a record is durable in the store: 200, or 504 when its time is over.
 func (s *surface) durable(w http.ResponseWriter, r *http.Request) {
 	next, wait, err := parseDurable(r.URL.RawQuery)
