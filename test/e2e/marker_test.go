@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -101,5 +102,60 @@ func TestAFolderThatIsAnotherOne(t *testing.T) {
 	d.verify(n)
 	if gaps := n.metric("millrace_gaps_total"); gaps != 0 {
 		t.Errorf("%v gaps", gaps)
+	}
+}
+
+// TestAnS3StoreThatGoesAndIsLost takes the server away from a node that runs, for long enough
+// that it is told everywhere, and gives it back; then the bucket loses everything, which the
+// operator claims and, for the stream, gives up.
+func TestAnS3StoreThatGoesAndIsLost(t *testing.T) {
+	t.Parallel()
+	server := s3(t)
+	d := newDatabase(t, fillerSQL)
+	c := small(config{"capture": d.capture("")})
+	n := newNode(t, c)
+	n.errors = []string{"the object store is not accessible"}
+	n.onS3(server, c, keys...)
+	n.start()
+	n.streaming("shop", 20*time.Second)
+	stored := func(s streamStatus) bool { return s.SeamNext == s.Next && s.LocalFirst > 0 }
+	fill(d, 4)
+	d.caughtUp(n, 10*time.Second)
+	n.until(30*time.Second, "shop", "everything is in the store", stored)
+
+	must(t, server.Kill())
+	fill(d, 4)
+	d.caughtUp(n, 10*time.Second)
+	n.accessible(20*time.Second, "unknown since") // the next look but for the failure is minutes away
+	n.until(60*time.Second, "shop", "uploads stall", func(s streamStatus) bool { return s.Tiering.Pipeline.StalledWhy != "" })
+	if stalled := n.metric("millrace_upload_stalled"); stalled != 1 {
+		t.Errorf("millrace_upload_stalled is %v", stalled)
+	}
+	eventually(t, 20*time.Second, "the node is not ready", func() (bool, string) {
+		ready, why := n.reasons()
+		return !ready && strings.Contains(why, "the object store is accessible: unknown since"), why
+	})
+	n.millrace("status", "shop").want(t, 0, "STALLED", "at offset")
+	must(t, server.Restart())
+	n.until(20*time.Second, "shop", "everything is in the store again", stored)
+	eventually(t, 10*time.Second, "the node is ready", func() (bool, string) { return n.reasons() })
+	if stalled := n.metric("millrace_upload_stalled"); stalled != 0 {
+		t.Errorf("millrace_upload_stalled is %v", stalled)
+	}
+	d.verify(n)
+
+	n.millrace("stream", "reset", "shop").want(t, 1, "was not reset: the stored manifest is neither lost nor damaged")
+	must(t, os.RemoveAll(filepath.Join(server.Bucket(bucket), "millrace")))
+	n.millrace("tiering", "claim").want(t, 0, "was put and names cluster")
+	lost := n.until(30*time.Second, "shop", "the list is missed", func(s streamStatus) bool { return strings.Contains(s.Tiering.Stream.Why, "is not in the object store") })
+	fill(d, 2)
+	d.caughtUp(n, 10*time.Second)
+	if kept, _ := n.status("shop"); kept.LocalFirst != lost.LocalFirst {
+		t.Errorf("local disk was trimmed from %s to %s for being in a store that is lost", lost.LocalFirst, kept.LocalFirst)
+	}
+	n.millrace("stream", "reset", "shop").want(t, 0, "given up: the list of objects of shop")
+	after := n.until(60*time.Second, "shop", "what local disk has is in the store", stored)
+	if got := n.records("shop", "--from", "first"); len(got) != int(after.Next-lost.LocalFirst) || got[0].Offset != lost.LocalFirst {
+		t.Errorf("%d records from %s, want those from %s to %s", len(got), got[0].Offset, lost.LocalFirst, after.Next)
 	}
 }

@@ -111,6 +111,7 @@ type streamStatus struct {
 	SeamNext   pos.Offset `json:"seam_next"`
 	Capture    captureStatus
 	Tiering    struct {
+		Stream   struct{ Why string } `json:"stream"`
 		Pipeline struct {
 			StalledWhy string `json:"stalled_why"`
 		} `json:"upload_pipeline"`

@@ -90,7 +90,7 @@ func uploadMetrics() []Metric {
 		{Name: "bytes_in_assembly", Type: Gauge, Labels: perStream, Help: "Bytes committed that are not yet cut into an object."},
 		{Name: "bytes_in_transfer", Type: Gauge, Labels: perStream, Help: "Bytes of objects that are being uploaded."},
 		{Name: "bytes_in_persist", Type: Gauge, Labels: perStream, Help: "Bytes uploaded that the stored list does not name yet."},
-		{Name: "upload_stalled", Type: Gauge, Labels: perStream, Help: "1 while uploads of this stream do not get on. Alert when it stays."},
+		{Name: "upload_stalled", Type: Gauge, Labels: perStream, Help: "1 while this stream does not get into the store: something has failed for 30 seconds, or fails for a reason that does not pass by itself. Alert when it stays."},
 		{Name: "last_persist_timestamp_seconds", Type: Gauge, Labels: perStream, Help: "When the list of objects was last stored, in seconds since 1970; 0: not since the start."},
 		{Name: "manifest_first_timestamp_seconds", Type: Gauge, Labels: perStream, Help: "Time of the oldest record in the store, in seconds since 1970; 0: there is none."},
 		{Name: "manifest_first_offset", Type: Gauge, Labels: perStream, Help: "Oldest offset in the store."},

@@ -1,0 +1,97 @@
+package replicareader
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/actors"
+	"millrace/actors/port"
+	"millrace/core/manifest"
+	"millrace/core/upload"
+)
+
+func reset(h *actors.Handle) (upload.ResetAnswer, error) {
+	a, err := h.Call(context.Background(), upload.ResetManifest{})
+	answer, _ := a.(upload.ResetAnswer)
+	return answer, err
+}
+
+// The bucket is made anew under a running stream and claimed. Its memory of what lies in the
+// store counts for nothing: nothing is put on top of it, the local log keeps all it has, and
+// readers wait. When the operator gives it up, all that is on local disk is uploaded again.
+func TestABucketThatIsMadeAnewUnderARunningStream(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		h := b.start()
+		b.grow(10)
+		b.until(100)
+		b.trim(50)
+		for _, key := range b.store.Keys() {
+			b.store.Drop(key)
+		}
+		if a, err := reset(h); err != nil || a.Refused == "" {
+			t.Fatalf("%+v, %v: nobody has noticed the loss", a, err)
+		}
+		h.Send(upload.StoreClaimed{})
+		b.grow(4)
+		b.pass(time.Minute)
+		if s := b.status(h); !strings.Contains(s.Trouble(), "is not in the object store") || b.lastSeam() != 0 || len(b.store.Keys()) != 0 {
+			t.Fatalf("%q, seam %s, %v are stored", s.Trouble(), b.lastSeam(), b.store.Keys())
+		}
+		if row, _ := b.table.Manifest(streamID); row.State == manifest.StateResolved {
+			t.Fatalf("readers are told %+v", row)
+		}
+		if a, err := reset(h); err != nil || a.Refused != "" || a.Next != 100 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		b.until(140)
+		if root := b.verify(); root.First != 50 || len(root.Gaps()) != 0 {
+			t.Fatalf("the store begins at %s, with the gaps %v", root.First, root.Gaps())
+		}
+		if s := b.status(h); s.Trouble() != "" {
+			t.Fatal(s.Trouble())
+		}
+	})
+}
+
+// A store that was only not ours for a while: all goes on where it was.
+func TestAStoreThatIsClaimedAnewAndHasEverything(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		h := b.start()
+		b.grow(10)
+		b.until(100)
+		h.Send(upload.StoreClaimed{})
+		b.grow(4)
+		b.until(140)
+		if root := b.verify(); root.First != 0 || len(root.Gaps()) != 0 {
+			t.Fatalf("the store begins at %s, with the gaps %v", root.First, root.Gaps())
+		}
+	})
+}
+
+// What waits for half a minute is tried when the store answers again.
+func TestWhatWaitsForTheStoreIsTriedWhenItIsBack(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		denied := true
+		b.store.Fault = func(op, _ string) error {
+			if op == "put" && denied {
+				return port.Denied
+			}
+			return nil
+		}
+		h := b.start()
+		b.grow(2)
+		b.pass(10 * time.Minute)
+		if s := b.status(h); s.Pipeline.StalledWhy == "" {
+			t.Fatalf("%+v", s.Pipeline)
+		}
+		b.pass(time.Second)
+		denied = false
+		h.Send(upload.StoreBack{})
+		b.pass(3 * time.Second)
+		if b.lastSeam() != 20 {
+			t.Fatalf("the seam is %s", b.lastSeam())
+		}
+	})
+}
