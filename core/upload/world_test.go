@@ -380,7 +380,7 @@ func (w *world) replace(emptied bool) {
 		clear(w.objects)
 		w.emptied, w.bounded = true, true
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool {
-			switch e.(type) {
+			switch any(e).(type) {
 			case PutRoot, SwapPointer, Upload:
 				return true
 			default:
