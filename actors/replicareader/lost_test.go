@@ -19,40 +19,48 @@ func reset(h *actors.Handle) (upload.ResetAnswer, error) {
 }
 
 // The bucket is made anew under a running stream and claimed. Its memory of what lies in the
-// store counts for nothing: nothing is put on top of it, the local log keeps all it has, and
-// readers wait. When the operator gives it up, all that is on local disk is uploaded again.
+// store counts for nothing, nor does a root that was put into the new one: nothing is put on
+// top of it, the local log keeps all it has, and readers wait. When the operator gives it up,
+// all that is on local disk is uploaded again.
 func TestABucketThatIsMadeAnewUnderARunningStream(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		h := b.start()
-		b.grow(10)
-		b.until(100)
-		b.trim(50)
-		for _, key := range b.store.Keys() {
-			b.store.Drop(key)
-		}
-		if a, err := reset(h); err != nil || a.Refused == "" {
-			t.Fatalf("%+v, %v: nobody has noticed the loss", a, err)
-		}
-		h.Send(upload.StoreClaimed{})
-		b.grow(4)
-		b.pass(time.Minute)
-		if s := b.status(h); !strings.Contains(s.Trouble(), "is not in the object store") || b.lastSeam() != 0 || len(b.store.Keys()) != 0 {
-			t.Fatalf("%q, seam %s, %v are stored", s.Trouble(), b.lastSeam(), b.store.Keys())
-		}
-		if row, _ := b.table.Manifest(streamID); row.State == manifest.StateResolved {
-			t.Fatalf("readers are told %+v", row)
-		}
-		if a, err := reset(h); err != nil || a.Refused != "" || a.Next != 100 {
-			t.Fatalf("%+v, %v", a, err)
-		}
-		b.until(140)
-		if root := b.verify(); root.First != 50 || len(root.Gaps()) != 0 {
-			t.Fatalf("the store begins at %s, with the gaps %v", root.First, root.Gaps())
-		}
-		if s := b.status(h); s.Trouble() != "" {
-			t.Fatal(s.Trouble())
-		}
-	})
+	for left, kept := range []string{"/none/", "/metadata/"} {
+		inBubble(t, func(b *bench) {
+			h := b.start()
+			b.grow(10)
+			b.until(100)
+			b.trim(50)
+			for _, key := range b.store.Keys() {
+				if !strings.Contains(key, kept) {
+					b.store.Drop(key)
+				}
+			}
+			if a, err := reset(h); err != nil || a.Refused == "" {
+				t.Fatalf("%+v, %v: nobody has noticed the loss", a, err)
+			}
+			h.Send(upload.StoreClaimed{})
+			b.grow(4)
+			b.pass(time.Minute)
+			if s := b.status(h); !strings.Contains(s.Trouble(), "is not in the object store") || b.lastSeam() != 0 {
+				t.Fatalf("%q, seam %s", s.Trouble(), b.lastSeam())
+			}
+			if keys := b.store.Keys(); len(keys) != left {
+				t.Fatalf("%v are stored", keys)
+			}
+			if row, _ := b.table.Manifest(streamID); row.State == manifest.StateResolved {
+				t.Fatalf("readers are told %+v", row)
+			}
+			if a, err := reset(h); err != nil || a.Refused != "" || a.Next != 100 {
+				t.Fatalf("%+v, %v", a, err)
+			}
+			b.until(140)
+			if root := b.verify(); root.First != 50 || len(root.Gaps()) != 0 {
+				t.Fatalf("the store begins at %s, with the gaps %v", root.First, root.Gaps())
+			}
+			if s := b.status(h); s.Trouble() != "" {
+				t.Fatal(s.Trouble())
+			}
+		})
+	}
 }
 
 // A store that was only not ours for a while: all goes on where it was.

@@ -110,6 +110,14 @@ func (r *replicaReader) readRoot(ctx context.Context, e upload.ReadRoot) upload.
 	return upload.RootRead{Gen: e.Gen, Body: body, Result: resultOf(err)}
 }
 
+// lookFor reads the beginning of a fragment.
+func (r *replicaReader) lookFor(ctx context.Context, e upload.LookFor) upload.Input {
+	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
+	defer cancel()
+	_, err := r.cfg.Store.GetRange(ctx, e.Key, 0, fragment.DataStart)
+	return upload.LookedFor{Gen: e.Gen, Result: resultOf(err)}
+}
+
 func (r *replicaReader) putAnchor(ctx context.Context, e upload.PutAnchor) upload.Input {
 	ctx, cancel := context.WithTimeout(ctx, metadataDeadline)
 	defer cancel()

@@ -23,6 +23,11 @@ type (
 		Gen Gen
 		Key string
 	}
+	// LookFor asks whether an object is in the store: LookedFor.
+	LookFor struct {
+		Gen Gen
+		Key string
+	}
 	// Inspect looks at what the local log holds, epochs below Below only: Inspected.
 	Inspect struct {
 		Gen   Gen
@@ -151,6 +156,7 @@ const (
 
 func (ReadPointer) effect()  {}
 func (ReadRoot) effect()     {}
+func (LookFor) effect()      {}
 func (Inspect) effect()      {}
 func (Read) effect()         {}
 func (Listen) effect()       {}

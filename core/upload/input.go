@@ -90,6 +90,12 @@ type (
 		Body []byte
 		Result
 	}
+	// LookedFor answers LookFor. FaultMissing: it is not there.
+	LookedFor struct {
+		Stamp
+		Gen Gen
+		Result
+	}
 	// Inspected answers Inspect.
 	Inspected struct {
 		Stamp
@@ -195,6 +201,7 @@ func (Start) input()          {}
 func (Tick) input()           {}
 func (PointerRead) input()    {}
 func (RootRead) input()       {}
+func (LookedFor) input()      {}
 func (Inspected) input()      {}
 func (ChunksRead) input()     {}
 func (Moved) input()          {}
@@ -238,6 +245,9 @@ func Stamped(in Input, s Stamp) Input {
 		in.Stamp = s
 		return in
 	case RootRead:
+		in.Stamp = s
+		return in
+	case LookedFor:
 		in.Stamp = s
 		return in
 	case Inspected:

@@ -38,8 +38,10 @@ type Machine struct {
 	shown   bool               // the manifest replica was told of stored
 	// lost: the pointer names a manifest that is not in the store, or is damaged.
 	lost bool
-	// doubted: what the node knows of the manifest may be of another store than this one.
+	// doubted: what the node knows of the manifest may be of another store than this one, and
+	// a root in it may name objects of that one: it is read, and held to its first object.
 	doubted bool
+	root    *manifest.Manifest // read, while its first object is looked for
 	// contradicted: the log is known to disagree with stored, and the edit that cures it
 	// is not persisted yet. Until then nobody is told of stored.
 	contradicted bool
@@ -79,7 +81,7 @@ type phase uint8
 
 const (
 	phaseNew       phase = iota
-	phaseResolving       // ReadPointer or ReadRoot is under way
+	phaseResolving       // ReadPointer, ReadRoot or LookFor is under way
 	phaseWaiting         // resolves anew at until
 	phaseStalled         // the same, but somebody has to act
 	phasePlacing         // Inspect is under way
@@ -146,6 +148,8 @@ func (m *Machine) dispatch(in Input) {
 		m.pointerRead(in)
 	case RootRead:
 		m.rootRead(in)
+	case LookedFor:
+		m.lookedFor(in)
 	case Inspected:
 		m.inspected(in)
 	case ReplicaUp:

@@ -95,6 +95,20 @@ func TestAStoreThatWasClaimedAnewIsReadAnew(t *testing.T) {
 	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
 	one[ReadRoot](r) // not trusted before it was read once
 	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
+	// Nor before the first object that it names was found: it may have been put since.
+	if first := one[LookFor](r); first.Key != r.m.fragmentKey(0, 0xe00) {
+		t.Fatalf("looks for %s", first.Key)
+	}
+	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen - 1, Result: Result{FaultMissing, "no such key"}})
+	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+	none[Inspect](r)
+	if r.m.lost {
+		t.Fatal("taken for lost")
+	}
+	r.after(time.Minute)
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
+	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen})
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
 	if seam := one[Seam](r); seam.Next != 100 {
 		t.Fatalf("seam %+v", seam)
@@ -106,6 +120,36 @@ func TestAStoreThatWasClaimedAnewIsReadAnew(t *testing.T) {
 	r.after(time.Minute)
 	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
 	none[ReadRoot](r) // it was read, and is trusted again
+}
+
+// A root that was put into the bucket since that was made anew names objects that are gone
+// with the old one: it is as good as lost.
+func TestARootThatOutlivedItsObjectsIsLost(t *testing.T) {
+	r := opened(t, testConfig, stored(), log(0, 140))
+	r.do(StoreReplaced{r.stamp()})
+	for range 2 {
+		r.after(time.Minute)
+		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
+		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no such key"}})
+		none[Inspect](r)
+		if why := r.m.Status().Trouble(); !strings.Contains(why, "names first is not in the object store: no such key") {
+			t.Fatal(why)
+		}
+	}
+	r.do(Reset{Stamp: r.stamp(), ID: 1})
+	if a := one[ResetDone](r); a.Refused != "" || a.Next != 100 {
+		t.Fatalf("%+v", a)
+	}
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(50, 140)})
+	r.finishPersist()
+	if m := one[ShowSync](r).Manifest; m.First != 50 || !m.Empty() {
+		t.Fatalf("shown is %+v", m)
+	}
+	// An empty one names nothing that could be gone.
+	r.do(StoreReplaced{r.stamp()})
+	r.after(time.Minute)
+	r.resolve(manifest.New(50).Stamped(3, 8))
 }
 
 // A manifest that comes back before the reset has begun is not given up, nor is the next one.

@@ -59,7 +59,31 @@ func (m *Machine) rootRead(in RootRead) {
 			m.stall(fmt.Sprintf("%s: %v", m.rootKey(m.pointer), err))
 			return
 		}
+		if m.doubted && !root.Empty() {
+			m.root = root
+			m.emit(LookFor{Gen: m.gen, Key: m.fragmentKey(root.Entries[0].First, root.Entries[0].UID)})
+			return
+		}
 		m.resolved(m.pointer, root)
+	}
+}
+
+// lookedFor ends the doubt in a root: what an emptied store has lost it has lost from the
+// beginning on.
+func (m *Machine) lookedFor(in LookedFor) {
+	root := m.root
+	if in.Gen != m.gen || root == nil {
+		return
+	}
+	m.root = nil
+	switch in.Fault {
+	case FaultNone:
+		m.resolved(m.pointer, root)
+	case FaultMissing:
+		m.lost = true
+		m.unresolved("what the stored manifest names first is not in the object store: " + in.Why)
+	default:
+		m.unresolved(in.Why)
 	}
 }
 

@@ -89,7 +89,7 @@ func (w *world) do(e Effect) {
 			w.t.Fatalf("%s before the anchor", name(e))
 		}
 		w.asked = append(w.asked, e.(Effect))
-	case ReadPointer, ReadRoot, Inspect, Read, PutAnchor, SwapPointer, Listen:
+	case ReadPointer, ReadRoot, LookFor, Inspect, Read, PutAnchor, SwapPointer, Listen:
 		w.asked = append(w.asked, e.(Effect))
 	case Abort:
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool { _, ok := e.(Listen); return ok })
@@ -128,7 +128,7 @@ func (w *world) root() *manifest.Manifest {
 		return manifest.New(0)
 	}
 	body, ok := w.objects[w.m.rootKey(w.pointer)]
-	if !ok && w.emptied {
+	if w.emptied {
 		return manifest.New(0)
 	}
 	if !ok {
@@ -215,6 +215,12 @@ func (w *world) answer(i int) {
 			r = Result{FaultMissing, "no root"}
 		}
 		w.answered(e.Gen, RootRead{Stamp: s, Gen: e.Gen, Body: body, Result: r})
+	case LookFor:
+		r, _ := w.fault()
+		if _, ok := w.objects[e.Key]; !ok {
+			r = Result{FaultMissing, "no object"}
+		}
+		w.answered(e.Gen, LookedFor{Stamp: s, Gen: e.Gen, Result: r})
 	case Inspect:
 		r, _ := w.fault()
 		w.answered(e.Gen, Inspected{Stamp: s, Gen: e.Gen, Result: r, Local: Local{
@@ -317,7 +323,7 @@ func (w *world) act() {
 		w.step(StoreAnswers{w.stamp()})
 	case 16:
 		if rapid.IntRange(0, 3).Draw(w.t, "replaced") == 0 {
-			w.replace(rapid.Bool().Draw(w.t, "emptied"))
+			w.replace(rapid.Bool().Draw(w.t, "emptied"), rapid.Bool().Draw(w.t, "again"))
 		}
 	case 17:
 		w.reset()
@@ -373,11 +379,15 @@ func (w *world) foreign() {
 	w.objects[w.m.rootKey(w.pointer)] = root.Stamped(w.pointer.Epoch, w.pointer.Revision).Encode()
 }
 
-// replace has the store claimed anew, perhaps after it lost everything. What the machine was
-// about to write is not written any more.
-func (w *world) replace(emptied bool) {
+// replace has the store claimed anew, perhaps after it lost everything, its root put again
+// before that was noticed. What the machine was about to write is not written any more.
+func (w *world) replace(emptied, again bool) {
 	if emptied && w.pointer.Revision > 0 {
+		key, root := w.m.rootKey(w.pointer), w.objects[w.m.rootKey(w.pointer)]
 		clear(w.objects)
+		if again && root != nil {
+			w.objects[key] = root
+		}
 		w.emptied, w.bounded = true, true
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool {
 			switch any(e).(type) {
@@ -396,10 +406,9 @@ func (w *world) replace(emptied bool) {
 
 // reset gives up the manifest, which is taken for lost only if it is.
 func (w *world) reset() {
-	_, there := w.objects[w.m.rootKey(w.pointer)]
 	lost := w.m.lost
 	w.step(Reset{Stamp: w.stamp(), ID: WaiterID(w.uid)})
-	if lost && there {
+	if lost && !w.emptied {
 		w.t.Fatalf("the manifest of %s is there and was given up", w.pointer.Revision)
 	}
 }
