@@ -119,7 +119,7 @@ func TestEachStoreGetsTheFormItTakes(t *testing.T) {
 			badDigest(w, r)
 		}))
 		must(t, s.General().Probe(t.Context()))
-		server.set(says(200, ""))
+		server.set(takes)
 		src := &counted{ReadSeeker: strings.NewReader("hello\n")}
 		must(t, s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: src}, 6, false))
 		r, body := server.requests()[0], server.bodies()[0]
@@ -157,7 +157,7 @@ func TestAFormForEachSortOfBody(t *testing.T) {
 		says(400, errorXML("BadDigest"))(w, r)
 	}))
 	must(t, s.General().Probe(t.Context()))
-	server.set(says(200, ""))
+	server.set(takes)
 	must(t, put(t.Context(), s.General(), "p/root", []byte("hello\n")))
 	must(t, s.Uploads().Put(t.Context(), "p/fragment", &lateBody{ReadSeeker: strings.NewReader("hello\n")}, 6, false))
 	asked := server.requests()

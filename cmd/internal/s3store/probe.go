@@ -53,7 +53,7 @@ func (c *client) takes(ctx context.Context, op operation, f form) (bool, error) 
 	}
 	const sent, announced = "x", "y"
 	b := newBody(port.NewBody(strings.NewReader(sent), crc32.Checksum([]byte(announced), castagnoli)), 1)
-	err := c.send(ctx, op, key, b, f, false)
+	_, err := c.send(ctx, op, key, b, f, false)
 	if own := b.letGo(); own != nil {
 		return false, op.fail(ctx, own)
 	}
