@@ -26,6 +26,7 @@ type client struct {
 	ring *keyring
 	// forms is shared by both clients: what one learns of the store, the other goes by.
 	forms *forms
+	probe *probed // shared too
 	api   *s3.Client
 }
 

@@ -38,7 +38,8 @@
 // that the checksum is wrong, and nothing was stored: puts go in that form from then on, those
 // of fragments with a trailer if that is taken, else after one reading more. There is no key
 // that a listing hides, so an object that is put and deleted would be seen. A store that knows
-// no checksums does store it; it is deleted then.
+// no checksums does store it; it is deleted then, or by a later probe: its name is the same for
+// as long as the node runs, so that no more than one is left where deletions fail.
 //
 // HTTP/1.1 only. The proxies of the environment (HTTPS_PROXY) are not used: a node
 // whose traffic should take another way gets it as its endpoint.
