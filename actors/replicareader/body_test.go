@@ -52,6 +52,11 @@ func threeSpans(t *testing.T) (*counted, *fragment.Fragment, []byte) {
 		}
 		s := fragment.Span{Segment: first, Start: start, End: start + int64(len(c))}
 		f.Index = append(f.Index, fragment.IndexRecord{Offset: first, Position: fragment.DataStart + f.Size})
+		h, err := chunk.ParseHeader(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Headers = append(f.Headers, h.Sum())
 		f.Spans = append(f.Spans, s)
 		f.Size += s.Size()
 		want = append(want, c...)
