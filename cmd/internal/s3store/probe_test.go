@@ -114,6 +114,24 @@ func TestAProbeWithoutAnAnswerIsRemovedLater(t *testing.T) {
 	}
 }
 
+// Where payloads that are signed fail too, what is told is why those that are not do: the form
+// that most stores take.
+func TestAProbeTellsWhyTheUsualFormFails(t *testing.T) {
+	server := scripted(t)
+	s := against(t, server, nil)
+	server.set(onPut(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("X-Amz-Content-Sha256"), "UNSIGNED") {
+			says(403, errorXML("AccessDenied"))(w, r)
+			return
+		}
+		says(507, errorXML("InsufficientStorage"))(w, r)
+	}))
+	err := s.General().Probe(t.Context())
+	if port.ClassOf(err) != port.Denied || !strings.Contains(err.Error(), "AccessDenied") || len(server.requests()) != 4 {
+		t.Errorf("asked %d times: %v", len(server.requests()), err)
+	}
+}
+
 // Two nodes do not delete what the other one puts.
 func TestNodesProbeUnderNamesOfTheirOwn(t *testing.T) {
 	a, b := newProbed("p").key, newProbed("p").key
