@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -152,6 +153,52 @@ func TestBodyEndsWithItsContextAndItsSegment(t *testing.T) {
 	_, err := io.ReadAll(newBody(context.Background(), disk, "s", f))
 	if !errors.Is(err, fs.ErrNotExist) || resultOf(err).Fault != upload.FaultMissing {
 		t.Fatalf("a segment that is gone gives %v", err)
+	}
+}
+
+// A fragment whose bytes end in the middle of a chunk gets no tail.
+func TestABodyDoesNotEndWithinAChunk(t *testing.T) {
+	disk, f, _ := threeSpans(t)
+	f.Spans[2].End -= 5
+	b := newBody(context.Background(), disk, "s", f)
+	if got, err := io.ReadAll(b); err == nil || !strings.Contains(err.Error(), "the chunk is cut short") {
+		t.Fatalf("%d bytes came out, %v", len(got), err)
+	}
+	if _, known := b.Sum(); known {
+		t.Error("its checksum is known")
+	}
+}
+
+// However much a reader asks for, so much is taken from the disk at once.
+func TestABodyTakesNoMoreAtOnce(t *testing.T) {
+	disk := &counted{Disk: fakedisk.New()}
+	release, err := disk.Lease(context.Background(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	f, data := fragmentOf(chunkOf(0, 3, maxRead))
+	file, err := disk.Create("s", segment.FileName(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(data, segment.FileHeaderSize); err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	disk.read = func(_ string, p []byte, _ int64) (int, bool, error) {
+		most = max(most, len(p))
+		return 0, false, nil
+	}
+	b := newBody(context.Background(), disk, "s", f)
+	into, total := make([]byte, 4*maxRead), int64(0)
+	for err == nil {
+		var n int
+		n, err = b.Read(into)
+		total += int64(n)
+	}
+	if !errors.Is(err, io.EOF) || total != fragment.ObjectSize(f) || most != maxRead {
+		t.Fatalf("%d bytes of %d came out, %d at once: %v", total, fragment.ObjectSize(f), most, err)
 	}
 }
 
