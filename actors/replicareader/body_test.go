@@ -156,6 +156,23 @@ func TestBodyEndsWithItsContextAndItsSegment(t *testing.T) {
 	}
 }
 
+// A read into nothing is no failure, wherever the body stands.
+func TestABodyIsReadIntoNothing(t *testing.T) {
+	disk, f, data := threeSpans(t)
+	b := newBody(context.Background(), disk, "s", f)
+	for _, step := range []int{0, 8, 60, len(data) - 68, 10} {
+		if _, err := io.CopyN(io.Discard, b, int64(step)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := b.Read(nil); n != 0 || err != nil {
+			t.Fatalf("at %d: %d, %v", b.at, n, err)
+		}
+	}
+	if rest, err := io.ReadAll(b); err != nil || int64(len(rest)) != fragment.ObjectSize(f)-int64(len(data))-10 {
+		t.Fatalf("then %d bytes, %v", len(rest), err)
+	}
+}
+
 // A fragment whose bytes end in the middle of a chunk gets no tail.
 func TestABodyDoesNotEndWithinAChunk(t *testing.T) {
 	disk, f, _ := threeSpans(t)
