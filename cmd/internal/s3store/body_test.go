@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"millrace/actors/port"
+	"millrace/test/porttest/storetest"
 )
 
 // Whoever reads a body, in whatever pieces, asks for its size and begins anew, gets its
@@ -59,7 +60,7 @@ func TestBodyIsItsSource(t *testing.T) {
 // What is wrong shows before the last byte is out.
 func TestABodyThatIsWrongIsNeverWhole(t *testing.T) {
 	good := []byte("0123456789")
-	changed := &lateBody{ReadSeeker: bytes.NewReader(good)}
+	changed := &storetest.Late{ReadSeeker: bytes.NewReader(good)}
 	other := newBody(changed, 10)
 	if crc, err := other.sum(t.Context()); err != nil || crc != sum(good) {
 		t.Fatalf("its checksum is %08x, %v", crc, err)

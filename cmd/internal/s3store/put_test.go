@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"millrace/actors/port"
+	"millrace/test/porttest/storetest"
 )
 
 // inForm makes a store put bodies that do not know their checksum in a form.
@@ -20,7 +21,7 @@ func inForm(s *Store, f form) {
 
 func putLate(t *testing.T, s port.ObjectStore) error {
 	t.Helper()
-	return s.Put(t.Context(), "p/a", &lateBody{ReadSeeker: strings.NewReader("hello\n")}, 6, false)
+	return s.Put(t.Context(), "p/a", &storetest.Late{ReadSeeker: strings.NewReader("hello\n")}, 6, false)
 }
 
 // answers says that an object is stored, with a checksum if there is one, and what of it is
@@ -122,7 +123,7 @@ func TestTheRealServerVouchesForWhatItHas(t *testing.T) {
 		for _, text := range []string{"", "hello\n"} {
 			s := open(t, configOf(bucket(t)))
 			inForm(s, f)
-			must(t, s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: strings.NewReader(text)}, int64(len(text)), false))
+			must(t, s.Uploads().Put(t.Context(), "p/a", &storetest.Late{ReadSeeker: strings.NewReader(text)}, int64(len(text)), false))
 			used := f
 			if text == "" && f == formTrailer {
 				used = formHeader
