@@ -193,7 +193,7 @@ func TestUnknownOutcomes(t *testing.T) {
 // read, and a swap that took effect is not tried again.
 func TestASwapThatFailsWithoutAClassIsReadBack(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		swaps := 0
+		var swaps atomic.Int64
 		b.meta.After = func(op, what string) error {
 			if op != "swappointer" {
 				return nil
@@ -202,15 +202,15 @@ func TestASwapThatFailsWithoutAClassIsReadBack(t *testing.T) {
 		}
 		b.meta.Fault = func(op, _ string) error {
 			if op == "swappointer" {
-				swaps++
+				swaps.Add(1)
 			}
 			return nil
 		}
 		b.start()
 		b.grow(2)
 		b.pass(10 * time.Minute)
-		if b.verify(); swaps != 1 || b.lastSeam() != 20 {
-			t.Fatalf("%d swaps, the seam is %s", swaps, b.lastSeam())
+		if b.verify(); swaps.Load() != 1 || b.lastSeam() != 20 {
+			t.Fatalf("%d swaps, the seam is %s", swaps.Load(), b.lastSeam())
 		}
 	})
 }

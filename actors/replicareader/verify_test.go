@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,10 +207,9 @@ func TestAHeaderThatIsDamagedLaterIsNotUploaded(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.grow(12)
 		damage := int64(segment.FileHeaderSize) + b.sizeOfChunk() + 15
-		flipped := false
+		var flipped atomic.Bool
 		b.store.Fault = func(op, what string) error {
-			if op == "put" && !flipped && strings.Contains(what, fmt.Sprintf("%020d", 60)) {
-				flipped = true
+			if op == "put" && strings.Contains(what, fmt.Sprintf("%020d", 60)) && !flipped.Swap(true) {
 				b.flip(50, damage)
 				return port.Unavailable
 			}
