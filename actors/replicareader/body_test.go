@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -52,6 +53,11 @@ func threeSpans(t *testing.T) (*counted, *fragment.Fragment, []byte) {
 		}
 		s := fragment.Span{Segment: first, Start: start, End: start + int64(len(c))}
 		f.Index = append(f.Index, fragment.IndexRecord{Offset: first, Position: fragment.DataStart + f.Size})
+		h, err := chunk.ParseHeader(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Headers = append(f.Headers, h.Sum())
 		f.Spans = append(f.Spans, s)
 		f.Size += s.Size()
 		want = append(want, c...)
@@ -147,6 +153,69 @@ func TestBodyEndsWithItsContextAndItsSegment(t *testing.T) {
 	_, err := io.ReadAll(newBody(context.Background(), disk, "s", f))
 	if !errors.Is(err, fs.ErrNotExist) || resultOf(err).Fault != upload.FaultMissing {
 		t.Fatalf("a segment that is gone gives %v", err)
+	}
+}
+
+// A read into nothing is no failure, wherever the body stands.
+func TestABodyIsReadIntoNothing(t *testing.T) {
+	disk, f, data := threeSpans(t)
+	b := newBody(context.Background(), disk, "s", f)
+	for _, step := range []int{0, 8, 60, len(data) - 68, 10} {
+		if _, err := io.CopyN(io.Discard, b, int64(step)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := b.Read(nil); n != 0 || err != nil {
+			t.Fatalf("at %d: %d, %v", b.at, n, err)
+		}
+	}
+	if rest, err := io.ReadAll(b); err != nil || int64(len(rest)) != fragment.ObjectSize(f)-int64(len(data))-10 {
+		t.Fatalf("then %d bytes, %v", len(rest), err)
+	}
+}
+
+// A fragment whose bytes end in the middle of a chunk gets no tail.
+func TestABodyDoesNotEndWithinAChunk(t *testing.T) {
+	disk, f, _ := threeSpans(t)
+	f.Spans[2].End -= 5
+	b := newBody(context.Background(), disk, "s", f)
+	if got, err := io.ReadAll(b); err == nil || !strings.Contains(err.Error(), "the chunk is cut short") {
+		t.Fatalf("%d bytes came out, %v", len(got), err)
+	}
+	if _, known := b.Sum(); known {
+		t.Error("its checksum is known")
+	}
+}
+
+// However much a reader asks for, so much is taken from the disk at once.
+func TestABodyTakesNoMoreAtOnce(t *testing.T) {
+	disk := &counted{Disk: fakedisk.New()}
+	release, err := disk.Lease(context.Background(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	f, data := fragmentOf(chunkOf(0, 3, maxRead))
+	file, err := disk.Create("s", segment.FileName(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(data, segment.FileHeaderSize); err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	disk.read = func(_ string, p []byte, _ int64) (int, bool, error) {
+		most = max(most, len(p))
+		return 0, false, nil
+	}
+	b := newBody(context.Background(), disk, "s", f)
+	into, total := make([]byte, 4*maxRead), int64(0)
+	for err == nil {
+		var n int
+		n, err = b.Read(into)
+		total += int64(n)
+	}
+	if !errors.Is(err, io.EOF) || total != fragment.ObjectSize(f) || most != maxRead {
+		t.Fatalf("%d bytes of %d came out, %d at once: %v", total, fragment.ObjectSize(f), most, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package replicareader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -185,6 +186,32 @@ func TestUnknownOutcomes(t *testing.T) {
 			t.Fatalf("status %+v", s)
 		}
 		b.noneOfTheLiveIsDeleted()
+	})
+}
+
+// An error that the port has no word for may have come after the pointer was moved: it is
+// read, and a swap that took effect is not tried again.
+func TestASwapThatFailsWithoutAClassIsReadBack(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var swaps atomic.Int64
+		b.meta.After = func(op, what string) error {
+			if op != "swappointer" {
+				return nil
+			}
+			return &port.MetadataError{Op: op, What: what, Class: port.Unclassified, Err: errors.New("odd")}
+		}
+		b.meta.Fault = func(op, _ string) error {
+			if op == "swappointer" {
+				swaps.Add(1)
+			}
+			return nil
+		}
+		b.start()
+		b.grow(2)
+		b.pass(10 * time.Minute)
+		if b.verify(); swaps.Load() != 1 || b.lastSeam() != 20 {
+			t.Fatalf("%d swaps, the seam is %s", swaps.Load(), b.lastSeam())
+		}
 	})
 }
 

@@ -91,7 +91,8 @@ func (v *verifier) step() error {
 	return nil
 }
 
-// header holds a header to the chunk before it and to where the next one begins.
+// header holds a header to the one that was committed, and this to the chunk before it and to
+// where the next one begins.
 func (v *verifier) header() error {
 	h, err := chunk.ParseHeader(v.head)
 	if err != nil {
@@ -104,6 +105,10 @@ func (v *verifier) header() error {
 	if h.ID != v.next || h.Next() != next || h.Size() != end-v.start() {
 		return v.damage("a chunk of the records [%s, %s) and %d bytes stands where [%s, %s) with %d bytes was committed",
 			h.ID, h.Next(), h.Size(), v.next, next, end-v.start())
+	}
+	if h.Sum() != v.frag.Headers[v.i] {
+		return v.damage("the header of the chunk %s is not the one that was committed: now it has %d entries, timestamp %s, epoch %d and is of type %s",
+			h.ID, h.Entries, h.Timestamp, h.Epoch, h.Type)
 	}
 	v.h = h
 	return nil

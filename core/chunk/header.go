@@ -137,6 +137,12 @@ func (h Header) Append(b []byte) []byte {
 	return append(b, h.FilterSize, 0, 0, 0)
 }
 
+// Sum is a checksum of all that the header says, to know it again by. No file has it.
+func (h Header) Sum() uint32 {
+	var b [HeaderSize]byte
+	return crc32.ChecksumIEEE(h.Append(b[:0]))
+}
+
 // Size is the whole chunk's size on disk in bytes.
 func (h Header) Size() int64 {
 	return HeaderSize + int64(h.FilterSize) + int64(h.DataSize) + int64(h.TrailerSize)

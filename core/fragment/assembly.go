@@ -67,6 +67,7 @@ func (a *Assembly) Add(ref segment.ChunkRef, now pos.Millis) error {
 		f.First, f.FirstTime, f.LastTime = h.ID, h.Timestamp, h.Timestamp
 	}
 	f.Index = append(f.Index, IndexRecord{Offset: h.ID, Time: h.Timestamp, Position: DataStart + f.Size})
+	f.Headers = append(f.Headers, h.Sum())
 	f.Spans = extend(f.Spans, Span{Segment: ref.Segment, Start: ref.Position, End: ref.Position + ref.Size})
 	f.Next, f.Epoch = h.Next(), h.Epoch
 	f.LastTime = max(f.LastTime, h.Timestamp)

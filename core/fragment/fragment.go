@@ -26,6 +26,7 @@ type IndexRecord struct {
 //  2. Index has one record a chunk, offsets and positions rising, the first at
 //     First and DataStart
 //  3. the spans' sizes add up to Size
+//  4. Headers has one checksum a chunk
 type Fragment struct {
 	First, Next pos.Offset
 	FirstTime   pos.Millis // of the first chunk
@@ -35,5 +36,6 @@ type Fragment struct {
 	Chunks      int
 	Spans       []Span
 	Index       []IndexRecord
-	UID         pos.UID // drawn for each attempt to upload; zero before
+	Headers     []uint32 // chunk.Header.Sum of each, as it was read when it was added; not stored
+	UID         pos.UID  // drawn for each attempt to upload; zero before
 }

@@ -44,6 +44,9 @@ func check(t interface{ Fatalf(string, ...any) }, f *Fragment) {
 			t.Fatalf("invariant 2: record %d does not rise", i)
 		}
 	}
+	if len(f.Headers) != f.Chunks {
+		t.Fatalf("invariant 4: %d headers for %d chunks", len(f.Headers), f.Chunks)
+	}
 	if spans != f.Size {
 		t.Fatalf("invariant 3: spans have %d bytes, size is %d", spans, f.Size)
 	}

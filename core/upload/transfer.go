@@ -286,7 +286,7 @@ func above(f *fragment.Fragment, floor pos.Offset) *fragment.Fragment {
 	}
 	rest := &fragment.Fragment{
 		First: f.Index[i].Offset, Next: f.Next, FirstTime: f.Index[i].Time, LastTime: f.Index[i].Time,
-		Epoch: f.Epoch, Chunks: len(f.Index) - i, Spans: f.Spans[j:],
+		Epoch: f.Epoch, Chunks: len(f.Index) - i, Spans: f.Spans[j:], Headers: f.Headers[i:],
 	}
 	base := f.Index[i].Position - fragment.DataStart
 	for _, r := range f.Index[i:] {

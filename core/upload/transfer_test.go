@@ -278,8 +278,9 @@ func TestItem03And06GapKeepsTheDurablePrefix(t *testing.T) {
 	f := r.m.byRef(ref, stageSubmitted).frag
 	want := fragment.Fragment{
 		First: 150, Next: 160, FirstTime: 1150, LastTime: 1150, Epoch: 3, Size: 100, Chunks: 1,
-		Spans: []fragment.Span{{Segment: 150, Start: 8, End: 108}},
-		Index: []fragment.IndexRecord{{Offset: 150, Time: 1150, Position: fragment.DataStart}},
+		Spans:   []fragment.Span{{Segment: 150, Start: 8, End: 108}},
+		Index:   []fragment.IndexRecord{{Offset: 150, Time: 1150, Position: fragment.DataStart}},
+		Headers: []uint32{chunkAt(150, 3).Header.Sum()},
 	}
 	if !reflect.DeepEqual(*f, want) {
 		t.Fatalf("cut off %+v, want %+v", *f, want)

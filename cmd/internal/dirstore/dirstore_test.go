@@ -135,6 +135,29 @@ func TestASweepTakesNothingFromTheLiving(t *testing.T) {
 	}
 }
 
+// unsummed is a body that never knows its checksum.
+type unsummed struct{ *strings.Reader }
+
+func (u unsummed) Rewind() error {
+	_, err := u.Seek(0, io.SeekStart)
+	return err
+}
+
+func (unsummed) Sum() (uint32, bool) { return crc32.Checksum([]byte("hello"), castagnoli), false }
+
+// What nobody vouches for is not stored, whatever its bytes.
+func TestABodyWithoutAChecksumIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	err := s.Put(t.Context(), "p/a", unsummed{strings.NewReader("hello")}, 5, false)
+	if port.ClassOf(err) != port.Checksum {
+		t.Errorf("got %v", err)
+	}
+	if got := keys(t, s); got != "" || files(t, dir) != 0 {
+		t.Errorf("stored %q, %d files are left", got, files(t, dir))
+	}
+}
+
 func TestPutsLeaveNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"millrace/actors/port"
+	"millrace/test/porttest/storetest"
 )
 
 // Whoever reads a body, in whatever pieces, asks for its size and begins anew, gets its
@@ -58,7 +60,7 @@ func TestBodyIsItsSource(t *testing.T) {
 // What is wrong shows before the last byte is out.
 func TestABodyThatIsWrongIsNeverWhole(t *testing.T) {
 	good := []byte("0123456789")
-	changed := &lateBody{ReadSeeker: bytes.NewReader(good)}
+	changed := &storetest.Late{ReadSeeker: bytes.NewReader(good)}
 	other := newBody(changed, 10)
 	if crc, err := other.sum(t.Context()); err != nil || crc != sum(good) {
 		t.Fatalf("its checksum is %08x, %v", crc, err)
@@ -79,6 +81,47 @@ func TestABodyThatIsWrongIsNeverWhole(t *testing.T) {
 		}
 		if n, err := b.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errLetGo) {
 			t.Errorf("%s: read %d after it was let go, %v", name, n, err)
+		}
+	}
+}
+
+// The checksum behind a body is told when all of the body was read, also of one that knows it
+// before; who asked too early gets nothing more.
+func TestTheChecksumOfAPartIsNotTold(t *testing.T) {
+	good := []byte("0123456789")
+	b := newBody(port.NewBody(bytes.NewReader(good), sum(good)), 10)
+	if n, err := b.Read(make([]byte, 9)); n != 9 || err != nil {
+		t.Fatalf("read %d, %v", n, err)
+	}
+	if crc, err := b.whole(); err == nil {
+		t.Fatalf("after 9 of 10 bytes it is %08x", crc)
+	}
+	if n, err := b.Read(make([]byte, 9)); n != 0 || err == nil {
+		t.Errorf("reading goes on: %d, %v", n, err)
+	}
+	b = newBody(port.NewBody(bytes.NewReader(good), sum(good)), 10)
+	if _, err := io.ReadAll(b); err != nil {
+		t.Fatal(err)
+	}
+	if crc, err := b.whole(); err != nil || crc != sum(good) {
+		t.Errorf("at the end it is %08x, %v", crc, err)
+	}
+}
+
+// What is announced as empty is looked at: the HTTP client does not read it.
+func TestAnEmptyBodyIsLookedAt(t *testing.T) {
+	for what, c := range map[string]struct {
+		src  io.ReadSeeker
+		crc  uint32
+		want string
+	}{
+		"it has a byte":    {strings.NewReader("x"), 0, "announced 0 bytes, got more"},
+		"it can't be read": {failing{strings.NewReader("")}, 0, "the segment was trimmed"},
+		"it is empty":      {strings.NewReader(""), 0, ""},
+	} {
+		crc, err := newBody(port.NewBody(c.src, c.crc), 0).sum(t.Context())
+		if c.want == "" && (err != nil || crc != 0) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %08x, %v", what, crc, err)
 		}
 	}
 }

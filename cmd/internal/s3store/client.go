@@ -2,8 +2,6 @@ package s3store
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -28,64 +26,11 @@ type client struct {
 	ring *keyring
 	// forms is shared by both clients: what one learns of the store, the other goes by.
 	forms *forms
+	probe *probed // shared too
 	api   *s3.Client
 }
 
 var _ port.ObjectStore = (*client)(nil)
-
-// Put implements port.ObjectStore.
-func (c *client) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
-	op := c.begin("put", key)
-	if err := ready(ctx, key); err != nil {
-		return op.fail(ctx, err)
-	}
-	b := newBody(body, size)
-	err := c.send(ctx, op, key, b, c.forms.of(body, size), ifAbsent)
-	if own := b.letGo(); own != nil {
-		err = own // the request failed because of it
-	} else if sent := b.sent(); err == nil && sent != size {
-		// Whoever answered, a gateway for example, has not got the object.
-		err = fmt.Errorf("answered as stored after %d of %d bytes: %w", sent, size, port.Unavailable)
-	}
-	return op.fail(ctx, err)
-}
-
-// send puts a body in one of the forms.
-func (c *client) send(ctx context.Context, op operation, key string, b *body, f form, ifAbsent bool) error {
-	in := c.putInput(key, b, ifAbsent)
-	if f != formTrailer {
-		crc, err := b.sum(ctx)
-		if err != nil {
-			return err
-		}
-		in.ChecksumCRC32C = aws.String(encodeSum(crc))
-	}
-	_, err := c.api.PutObject(op.context(ctx), in, f.option(b))
-	return err
-}
-
-func (c *client) putInput(key string, b *body, ifAbsent bool) *s3.PutObjectInput {
-	in := &s3.PutObjectInput{
-		Bucket:               aws.String(c.cfg.Bucket),
-		Key:                  aws.String(key),
-		Body:                 b,
-		ContentLength:        aws.Int64(b.size),
-		ContentType:          aws.String("application/octet-stream"),
-		ExpectedBucketOwner:  optional(c.cfg.ExpectedOwner),
-		ServerSideEncryption: types.ServerSideEncryption(c.cfg.Encryption),
-		SSEKMSKeyId:          optional(c.cfg.KMSKeyID),
-		StorageClass:         types.StorageClass(c.cfg.StorageClass),
-	}
-	if ifAbsent {
-		in.IfNoneMatch = aws.String("*")
-	}
-	return in
-}
-
-// encodeSum writes a checksum as headers and trailers carry it.
-func encodeSum(crc32c uint32) string {
-	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32c))
-}
 
 // withMD5 adds the older checksum to a small body, which some servers still insist on.
 func withMD5(o *s3.Options) {

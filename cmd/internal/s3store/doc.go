@@ -20,6 +20,17 @@
 // there, so damage on this side never becomes an object, and damage behind it is the store's
 // to refuse. Small objects know their checksum before; it travels in a header.
 //
+// An answer that says "stored" may be a gateway's whose store got nothing. S3 gives the checksum
+// of a put back in its answer. That it must can't be taken for granted: SeaweedFS before
+// April 2026 (its pull request 8914) refuses a wrong checksum and gives none back, older MinIO
+// gives back that of a header and not that of a trailer. So it is learned, for each form, from
+// real puts: who gave it back once has to from then on. Until then, and so for ever where a
+// store gives none, each put is followed by a question for the object's size (put.go). A probe
+// with a right checksum would teach the same before the first put; it would store an object
+// that a listing shows, for good where deletions are refused or the bucket keeps versions.
+// What remains is a store that gives none back and stores other bytes of the same number:
+// readers find that by the checksums of what they read.
+//
 // Not every store takes trailers, and a bucket's policy may want payloads signed. Probe finds
 // out. It asks for the bucket and then puts one byte with a checksum that is wrong, in one
 // form after the other (form.go). A store that would refuse a write (permissions, another
@@ -27,7 +38,8 @@
 // that the checksum is wrong, and nothing was stored: puts go in that form from then on, those
 // of fragments with a trailer if that is taken, else after one reading more. There is no key
 // that a listing hides, so an object that is put and deleted would be seen. A store that knows
-// no checksums does store it; it is deleted then.
+// no checksums does store it; it is deleted then, or by a later probe: its name is the same for
+// as long as the node runs, so that no more than one is left where deletions fail.
 //
 // HTTP/1.1 only. The proxies of the environment (HTTPS_PROXY) are not used: a node
 // whose traffic should take another way gets it as its endpoint.

@@ -2,16 +2,14 @@ package s3store
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"millrace/actors/port"
+	"millrace/test/porttest/storetest"
 )
 
 // A body is read once, whether it knows its checksum before or only when it was read,
@@ -24,7 +22,7 @@ func TestNothingIsReadTwice(t *testing.T) {
 			src := &counted{ReadSeeker: bytes.NewReader(b)}
 			body := port.NewBody(src, sum(b))
 			if late {
-				body = &lateBody{ReadSeeker: src}
+				body = &storetest.Late{ReadSeeker: src}
 			}
 			must(t, s.Uploads().Put(t.Context(), fmt.Sprint("p/", size), body, int64(size), false))
 			if got := src.read.Load(); got != int64(size) {
@@ -37,28 +35,6 @@ func TestNothingIsReadTwice(t *testing.T) {
 		must(t, s.General().Probe(t.Context()))
 	}
 }
-
-// lateBody knows its checksum when it was read to its end.
-type lateBody struct {
-	io.ReadSeeker
-	crc uint32
-	end bool
-}
-
-func (l *lateBody) Read(p []byte) (int, error) {
-	n, err := l.ReadSeeker.Read(p)
-	l.crc = crc32.Update(l.crc, castagnoli, p[:n])
-	l.end = errors.Is(err, io.EOF)
-	return n, err
-}
-
-func (l *lateBody) Rewind() error {
-	l.crc, l.end = 0, false
-	_, err := l.Seek(0, io.SeekStart)
-	return err
-}
-
-func (l *lateBody) Sum() (uint32, bool) { return l.crc, l.end }
 
 // What a store can't do, or a bucket's policy refuses, a probe finds out, and puts go on in
 // the form that is left. All of a body arrives in each.
@@ -119,9 +95,9 @@ func TestEachStoreGetsTheFormItTakes(t *testing.T) {
 			badDigest(w, r)
 		}))
 		must(t, s.General().Probe(t.Context()))
-		server.set(says(200, ""))
+		server.set(takes)
 		src := &counted{ReadSeeker: strings.NewReader("hello\n")}
-		must(t, s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: src}, 6, false))
+		must(t, s.Uploads().Put(t.Context(), "p/a", &storetest.Late{ReadSeeker: src}, 6, false))
 		r, body := server.requests()[0], server.bodies()[0]
 		want := "hello\n"
 		if c.trailer != "" {
@@ -157,9 +133,9 @@ func TestAFormForEachSortOfBody(t *testing.T) {
 		says(400, errorXML("BadDigest"))(w, r)
 	}))
 	must(t, s.General().Probe(t.Context()))
-	server.set(says(200, ""))
+	server.set(takes)
 	must(t, put(t.Context(), s.General(), "p/root", []byte("hello\n")))
-	must(t, s.Uploads().Put(t.Context(), "p/fragment", &lateBody{ReadSeeker: strings.NewReader("hello\n")}, 6, false))
+	must(t, s.Uploads().Put(t.Context(), "p/fragment", &storetest.Late{ReadSeeker: strings.NewReader("hello\n")}, 6, false))
 	asked := server.requests()
 	if got := asked[0].Header.Get("X-Amz-Content-Sha256"); got != "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03" {
 		t.Errorf("what knows its checksum goes as %s", got)
@@ -174,12 +150,12 @@ func TestATrailerOfAWrongBodyIsNotSent(t *testing.T) {
 	s := open(t, configOf(bucket(t)))
 	must(t, s.General().Probe(t.Context()))
 	for what, size := range map[string]int64{"shorter": 999, "longer": 1001} {
-		err := s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: strings.NewReader(strings.Repeat("x", 1000))}, size, false)
+		err := s.Uploads().Put(t.Context(), "p/a", &storetest.Late{ReadSeeker: strings.NewReader(strings.Repeat("x", 1000))}, size, false)
 		if port.ClassOf(err) != port.Checksum {
 			t.Errorf("announced %s: %v", what, err)
 		}
 	}
-	err := s.Uploads().Put(t.Context(), "p/a", &lateBody{ReadSeeker: failing{strings.NewReader(strings.Repeat("x", 1<<20))}}, 1<<20, false)
+	err := s.Uploads().Put(t.Context(), "p/a", &storetest.Late{ReadSeeker: failing{strings.NewReader(strings.Repeat("x", 1<<20))}}, 1<<20, false)
 	if err == nil || !strings.Contains(err.Error(), "the segment was trimmed") {
 		t.Errorf("a body without an end: %v", err)
 	}

@@ -240,23 +240,35 @@ func TestAProfileThatIsHalfWritten(t *testing.T) {
 
 func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 	server := scripted(t)
-	s := against(t, server, nil)
-	s.Keyring().Drop("the process that owns them ended")
-	for op, err := range do(t.Context(), s.General()) {
-		if port.ClassOf(err) != port.Unavailable || !strings.HasSuffix(err.Error(), "no credentials to sign with: the process that owns them ended") {
-			t.Errorf("%s: %v", op, err)
+	synctest.Test(t, func(t *testing.T) { // in which a request that is sent would never end
+		s := against(t, server, nil)
+		s.Keyring().Drop("the process that owns them ended")
+		began := time.Now()
+		told := do(t.Context(), s.General())
+		for op, err := range told {
+			if port.ClassOf(err) != port.Unavailable || !strings.HasSuffix(err.Error(), "no credentials to sign with: the process that owns them ended") {
+				t.Errorf("%s: %v", op, err)
+			}
 		}
-	}
-	unused, err := Open(s.ring.cfg)
-	must(t, err)
-	unused.GeneralPool().Open()
-	if _, err := unused.General().Get(t.Context(), "p/a"); port.ClassOf(err) != port.Unavailable || !strings.Contains(err.Error(), "none were fetched yet") {
-		t.Errorf("before the first: %v", err)
-	}
-	if n := len(server.requests()); n != 0 || rejected(s.Keyring()) {
+		if took := time.Since(began); took != time.Duration(len(told))*fetchWait {
+			t.Errorf("they waited %v for credentials", took)
+		}
+		unused, err := Open(s.ring.cfg)
+		must(t, err)
+		unused.GeneralPool().Open()
+		if _, err := unused.General().Get(t.Context(), "p/a"); port.ClassOf(err) != port.Unavailable || !strings.Contains(err.Error(), "none were fetched yet") {
+			t.Errorf("before the first: %v", err)
+		}
+		if rejected(s.Keyring()) {
+			t.Error("what nobody asked the store for is told as refused")
+		}
+	})
+	if n := len(server.requests()); n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
-	server.set(says(200, ""))
+	s := against(t, server, nil)
+	s.Keyring().Drop("the process that owns them ended")
+	server.set(takes)
 	s.Keyring().Use(port.Credentials{Source: "profile p", AccessKeyID: "NEW", SecretKey: "x", Expires: pos.MillisOf(time.Now())})
 	must(t, put(t.Context(), s.General(), "p/a", []byte("x")))
 	if got := server.requests()[0].Header.Get("Authorization"); !strings.Contains(got, "Credential=NEW/") {

@@ -245,11 +245,18 @@ func patient() *httptrace.ClientTrace {
 				raw = over.NetConn()
 			}
 			if c, ok := raw.(*conn); ok {
+				c.asked.Store(false) // an answer may come before a request counts as written
 				on.Store(c)
 			}
 		},
 		WroteRequest: func(wrote httptrace.WroteRequestInfo) {
-			if c := on.Load(); c != nil && wrote.Err == nil && c.expire(time.Now().Add(c.pool.answerTime)) != nil {
+			c := on.Load()
+			if c == nil || wrote.Err != nil {
+				return
+			}
+			// The last bytes of a request without a body are written after this is called.
+			c.asked.Store(true)
+			if c.moved() != nil {
 				return // it is closed, as whoever reads it is told
 			}
 		},
@@ -278,14 +285,19 @@ type conn struct {
 	once   sync.Once
 	closed chan struct{}
 	until  atomic.Int64 // the deadline that is set, in nanoseconds since 1970
+	asked  atomic.Bool  // a request is sent whole, and nothing of its answer has come
 }
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
 // or writes it. While it is idle the pool closes it before. What moves little by little
 // moves the deadline only now and then: setting it costs as much as sending some KiB.
 func (c *conn) moved() error {
-	next := time.Now().Add(c.pool.stall)
-	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(c.pool.stall/10) {
+	bound := c.pool.stall
+	if c.asked.Load() {
+		bound = c.pool.answerTime
+	}
+	next := time.Now().Add(bound)
+	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(bound/10) {
 		return nil
 	}
 	return c.expire(next)
@@ -301,6 +313,7 @@ func (c *conn) expire(at time.Time) error {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == nil {
+		c.asked.Store(false)
 		err = c.moved()
 	}
 	return n, err

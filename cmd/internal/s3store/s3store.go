@@ -66,8 +66,11 @@ func Open(cfg Config) (*Store, error) {
 	// Manifests are put and objects deleted through it too: a store that is slow to take
 	// these must not keep readers waiting.
 	general.writes = make(chan struct{}, max(1, cfg.GeneralConnections/2))
-	forms := new(forms)
-	return &Store{uploads: newClient(cfg, ring, uploads, forms), general: newClient(cfg, ring, general, forms), ring: ring}, nil
+	forms, probe := new(forms), newProbed(cfg.Prefix)
+	return &Store{ring: ring,
+		uploads: &client{cfg: cfg, pool: uploads, ring: ring, forms: forms, probe: probe, api: newAPI(cfg, ring, uploads)},
+		general: &client{cfg: cfg, pool: general, ring: ring, forms: forms, probe: probe, api: newAPI(cfg, ring, general)},
+	}, nil
 }
 
 // trusted are the certificate authorities of AWS_CA_BUNDLE, which every program that talks
@@ -88,7 +91,7 @@ func trusted() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-func newClient(cfg Config, ring *keyring, p *pool, forms *forms) *client {
+func newAPI(cfg Config, ring *keyring, p *pool) *s3.Client {
 	options := s3.Options{
 		Region:       cfg.Region,
 		UsePathStyle: cfg.PathStyle,
@@ -103,7 +106,7 @@ func newClient(cfg Config, ring *keyring, p *pool, forms *forms) *client {
 	if cfg.Endpoint != "" {
 		options.BaseEndpoint = aws.String(cfg.Endpoint)
 	}
-	return &client{cfg: cfg, pool: p, ring: ring, forms: forms, api: s3.New(options)}
+	return s3.New(options)
 }
 
 // Uploads is the store through the pool of uploads.

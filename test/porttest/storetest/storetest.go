@@ -101,45 +101,19 @@ func putSeeks(t *testing.T, s port.ObjectStore) {
 	}
 }
 
-// late is a body that knows its checksum once it was read to its end, as a fragment's. It
-// adds wrong to it.
-type late struct {
-	*strings.Reader
-	wrong uint32
-	crc   uint32
-}
-
-func newLate(text string, wrong uint32) *late {
-	return &late{Reader: strings.NewReader(text), wrong: wrong}
-}
-
-func (l *late) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
-	l.crc = crc32.Update(l.crc, crc32.MakeTable(crc32.Castagnoli), p[:n])
-	return n, err
-}
-
-func (l *late) Rewind() error {
-	l.crc = 0
-	_, err := l.Seek(0, io.SeekStart)
-	return err
-}
-
-func (l *late) Sum() (uint32, bool) { return l.crc + l.wrong, l.Len() == 0 }
-
 func putLate(t *testing.T, s port.ObjectStore) {
 	must(t, s.Probe(t.Context())) // which may learn of a better way to put such a body
 	for key, text := range map[string]string{"p/empty": "", "p/small": "hello", "p/large": strings.Repeat("0123456789", 300_000)} {
-		must(t, s.Put(t.Context(), key, newLate(text, 0), int64(len(text)), false))
+		must(t, s.Put(t.Context(), key, late(text, 0), int64(len(text)), false))
 		if get(t, s, key) != text {
 			t.Errorf("%s came back otherwise", key)
 		}
-		class(t, "wrong checksum of "+key, s.Put(t.Context(), "p/new", newLate(text, 1), int64(len(text)), false), port.Checksum)
-		class(t, "shorter than announced "+key, s.Put(t.Context(), "p/new", newLate(text, 0), int64(len(text))+1, false), port.Checksum)
-		class(t, "longer than announced "+key, s.Put(t.Context(), "p/new", newLate(text+"x", 0), int64(len(text)), false), port.Checksum)
+		class(t, "wrong checksum of "+key, s.Put(t.Context(), "p/new", late(text, 1), int64(len(text)), false), port.Checksum)
+		class(t, "shorter than announced "+key, s.Put(t.Context(), "p/new", late(text, 0), int64(len(text))+1, false), port.Checksum)
+		class(t, "longer than announced "+key, s.Put(t.Context(), "p/new", late(text+"x", 0), int64(len(text)), false), port.Checksum)
 	}
-	class(t, "if absent", s.Put(t.Context(), "p/small", newLate("second", 0), 6, true), port.Exists)
-	must(t, s.Put(t.Context(), "p/absent", newLate("first", 0), 5, true))
+	class(t, "if absent", s.Put(t.Context(), "p/small", late("second", 0), 6, true), port.Exists)
+	must(t, s.Put(t.Context(), "p/absent", late("first", 0), 5, true))
 	onlyKeys(t, s, "p/absent", "p/empty", "p/large", "p/small")
 }
 
