@@ -23,13 +23,9 @@
 // An answer that says "stored" may be a gateway's whose store got nothing. S3 gives the checksum
 // of a put back in its answer. That it must can't be taken for granted: SeaweedFS before
 // April 2026 (its pull request 8914) refuses a wrong checksum and gives none back, older MinIO
-// gives back that of a header and not that of a trailer. So it is learned, for each form, from
-// real puts: who gave it back once has to from then on. Until then, and so for ever where a
-// store gives none, each put is followed by a question for the object's size (put.go). A probe
-// with a right checksum would teach the same before the first put; it would store an object
-// that a listing shows, for good where deletions are refused or the bucket keeps versions.
-// What remains is a store that gives none back and stores other bytes of the same number:
-// readers find that by the checksums of what they read.
+// gives back that of a header and not that of a trailer. A put whose answer has none is followed
+// by a question for the object's size (put.go). What remains is a store that gives none back and
+// stores other bytes of the same number: readers find that by the checksums of what they read.
 //
 // Not every store takes trailers, and a bucket's policy may want payloads signed. Probe finds
 // out. It asks for the bucket and then puts one byte with a checksum that is wrong, in one

@@ -35,8 +35,6 @@ const (
 type forms struct {
 	known    atomic.Int32 // formHeader or formSigned: of bodies that know their checksum
 	trailers atomic.Bool  // formTrailer, of those that do not
-	// gives says in which forms it has given a checksum back.
-	gives [formSigned + 1]atomic.Bool
 }
 
 // of returns the form for a body.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"millrace/actors/port"
@@ -34,6 +35,35 @@ func TestNothingIsReadTwice(t *testing.T) {
 		}
 		must(t, s.General().Probe(t.Context()))
 	}
+}
+
+// A store that takes trailers begins to break at them: the next probe, which a failed put is a
+// reason for (actors/storemonitor), finds out.
+func TestAStoreThatBeginsToBreakAtTrailers(t *testing.T) {
+	server := scripted(t)
+	s := against(t, server, nil)
+	server.set(onPut(says(400, errorXML("BadDigest"))))
+	must(t, s.General().Probe(t.Context()))
+	server.set(takes)
+	must(t, putLate(t, s.Uploads()))
+	var probing atomic.Bool
+	server.set(onPut(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("X-Amz-Trailer") != "":
+			says(500, errorXML("InternalError"))(w, r)
+		case probing.Load():
+			says(400, errorXML("BadDigest"))(w, r)
+		default:
+			takes(w, r)
+		}
+	}))
+	if err := putLate(t, s.Uploads()); port.ClassOf(err) != port.Unavailable {
+		t.Fatal(err)
+	}
+	probing.Store(true)
+	must(t, s.General().Probe(t.Context()))
+	probing.Store(false)
+	must(t, putLate(t, s.Uploads()))
 }
 
 // What a store can't do, or a bucket's policy refuses, a probe finds out, and puts go on in

@@ -20,8 +20,8 @@ func (c *client) Put(ctx context.Context, key string, body port.Body, size int64
 	if err := ready(ctx, key); err != nil {
 		return op.fail(ctx, err)
 	}
-	b, f := newBody(body, size), c.forms.of(body, size)
-	given, err := c.send(ctx, op, key, b, f, ifAbsent)
+	b := newBody(body, size)
+	given, err := c.send(ctx, op, key, b, c.forms.of(body, size), ifAbsent)
 	switch own, sent := b.letGo(), b.sent(); {
 	case own != nil:
 		err = own // the request failed because of it
@@ -29,7 +29,7 @@ func (c *client) Put(ctx context.Context, key string, body port.Body, size int64
 		err = fmt.Errorf("answered as stored after %d of %d bytes: does a gateway in between answer for the store? %w", sent, size, port.Unavailable)
 	case err == nil:
 		sum, _ := body.Sum()
-		err = c.believe(ctx, op, stored{key: key, form: f, size: size, sum: sum, given: given})
+		err = c.believe(ctx, op, stored{key: key, size: size, sum: sum, given: given})
 	}
 	return op.fail(ctx, err)
 }
@@ -87,27 +87,22 @@ func decodeSum(given *string) (crc32c uint32, ok bool) {
 // stored is what a store says to have stored.
 type stored struct {
 	key   string
-	form  form
 	size  int64
 	sum   uint32  // CRC-32C
 	given *string // that of the answer; nil: it has none
 }
 
 // believe decides whether an answer is a success: if it is taken for one and is none, the
-// local copy is trimmed. A store that gave the checksum back once goes on doing so. The word
-// of one that never did, in this form, is not enough: it is asked for the object's size.
+// local copy is trimmed. It is, if it gives the checksum back. The word alone is not enough:
+// the store is asked for the object's size then.
 func (c *client) believe(ctx context.Context, op operation, s stored) error {
 	got, ok := decodeSum(s.given)
 	switch {
 	case ok && got == s.sum:
-		c.forms.gives[s.form].Store(true)
 		return nil
 	case ok:
 		return fmt.Errorf("answered as stored with CRC-32C %08x, sent %08x: something between here and the store changes objects, or answers for it: %w",
 			got, s.sum, port.Checksum)
-	case c.forms.gives[s.form].Load():
-		return fmt.Errorf("answered as stored, but without the CRC-32C that this store gave back before: does a gateway in between answer for it? "+
-			"If the store itself is another one now, start the node anew: %w", port.Unavailable)
 	}
 	return c.look(ctx, op, s)
 }
