@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"time"
 
 	"millrace/actors"
 	"millrace/actors/admin"
@@ -83,7 +82,7 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 	ran := child.Handle.Alive()
 	if isFactory(sup) && factories[sup.ID] != "" {
 		// Before it is: who keeps it may start it again at once, and that ends its being stopped.
-		n.parked.park(child.Path, spot{at: time.Now(), why: byOperator, state: admin.StateStopped})
+		n.absences.add(child.Path, absence{why: byOperator, state: admin.StateStopped})
 	}
 	err := supervision.TerminateChild(ctx, sup.Handle, child.ID)
 	n.excuse(child.Path)
@@ -91,7 +90,7 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 		return nil
 	}
 	if err != nil {
-		n.parked.clear(child.Path)
+		n.absences.end(child.Path)
 	} else if ran {
 		n.stoppedByOperator(sup, child)
 	}
