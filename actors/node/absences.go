@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"millrace/actors/admin"
@@ -31,6 +32,18 @@ var factories = map[string]string{
 	idCaptures:      "the keeper starts it again within a minute",
 	idStreamFactory: "the reconciler starts it again at its next look",
 	idReaders:       "",
+}
+
+// factoryChild is the child of a factory that a path leads to or through, with the
+// factory's id; both are "" if there is none.
+func factoryChild(at string) (factory, id string) {
+	parts := strings.Split(at, "/")
+	for i := 1; i < len(parts); i++ {
+		if _, is := factories[parts[i-1]]; is {
+			return parts[i-1], parts[i]
+		}
+	}
+	return "", ""
 }
 
 // note keeps the books: a supervisor below a factory that gives up, or does not even

@@ -252,14 +252,3 @@ func (n *Node) label(id string) string {
 	row, _ := n.rows.of(pos.StreamID(id))
 	return row.Name
 }
-
-// labelOf is the label of the one part of a path that has one.
-func (n *Node) labelOf(at string) string {
-	parts := strings.Split(at, "/")
-	for i := 1; i < len(parts); i++ {
-		if _, ok := factories[parts[i-1]]; ok {
-			return n.label(parts[i])
-		}
-	}
-	return ""
-}
