@@ -24,6 +24,7 @@ type emptied struct {
 	l             *load
 	was           map[string][]byte // what the store held
 	puts, deletes atomic.Int64
+	refusal       atomic.Pointer[port.Class] // of everything; nil: none
 }
 
 func emptyStore(t *testing.T) *emptied {
@@ -37,6 +38,9 @@ func emptyStore(t *testing.T) *emptied {
 				e.puts.Add(1)
 			case "delete":
 				e.deletes.Add(1)
+			}
+			if class := e.refusal.Load(); class != nil {
+				return *class
 			}
 			return nil
 		}
@@ -130,10 +134,9 @@ func TestTheOperatorClaimsTheStore(t *testing.T) {
 			fault port.Class
 			class admin.Class
 		}{{port.NotFound, admin.NotFound}, {port.Denied, admin.Forbidden}, {port.Unavailable, admin.Unavailable}} {
-			count := e.w.store.Fault
-			e.w.store.Fault = func(string, string) error { return class.fault }
+			e.refusal.Store(&class.fault)
 			refused(class.class, "")
-			e.w.store.Fault = count
+			e.refusal.Store(nil)
 		}
 		for _, put := range []bool{true, false} {
 			c, err := e.n.ClaimStore(context.Background())
