@@ -97,7 +97,7 @@ func TestWhatIsWantedAndWhatRuns(t *testing.T) {
 		tiering, log, capture := keep.Item{Kind: keep.Tiering}, keep.Item{Kind: keep.Writer, ID: s.id()}, keep.Item{Kind: keep.Capture, ID: "shop"}
 		s.wants(tiering, capture, log)
 		s.runs(tiering, log, capture)
-		s.terminate("node/captures/shop/capturer")
+		s.stopAll("node/captures/shop/capturer")
 		s.runs(tiering, log)
 		if _, err := s.SetTiering(t.Context(), false); err != nil {
 			t.Fatal(err)

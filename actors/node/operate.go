@@ -127,8 +127,9 @@ func (n *Node) Restart(ctx context.Context, at string) error {
 	if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
 		return nil
 	}
-	if above := path.Base(path.Dir(sup.Path)); err != nil && factories[above] != "" && !sup.Handle.Alive() {
-		// Who keeps it found its supervisor empty, and makes a new one.
+	_, ended := errors.AsType[*actors.DeadError](err)
+	if above := path.Base(path.Dir(sup.Path)); ended && factories[above] != "" {
+		// Who keeps it found its supervisor empty: that has ended or does so now, for a new one.
 		err = n.startAgain(ctx, above, sup.ID)
 	}
 	// What ran below it is started by those that keep it.

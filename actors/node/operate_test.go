@@ -1,8 +1,11 @@
 package node
 
 import (
-	"context"
 	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,7 +96,7 @@ func TestAPathThatCanMeanTwoThings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.terminate("node/log/" + other.ID)
+		s.stopAll("node/log/" + other.ID)
 		refused(t, s.Restart(t.Context(), "node/log/shop/writer"), admin.Invalid, "can mean")
 		refused(t, s.Terminate(t.Context(), "node/log/shop/writer"), admin.Invalid, "can mean")
 		if s.live("node/log/"+other.ID) != nil || s.live("node/log/"+s.id()+"/writer") == nil {
@@ -105,7 +108,7 @@ func TestAPathThatCanMeanTwoThings(t *testing.T) {
 // Below what is stopped there is nothing but its one worker.
 func TestBelowWhatIsStopped(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {
-		s.terminate("node/log/shop")
+		s.stopAll("node/log/shop")
 		refused(t, s.Restart(t.Context(), "node/log/shop/capturer"), admin.NotFound, "there is no process")
 		if s.live("node/log/shop") != nil {
 			t.Error("something was started")
@@ -113,14 +116,20 @@ func TestBelowWhatIsStopped(t *testing.T) {
 	})
 }
 
-// Who is in a hurry is told that it is not known whether it stops; it then shows as what
-// it is.
-func TestAStopThatIsNotWaitedFor(t *testing.T) {
+// What could not be stopped does not show as stopped.
+func TestAStopThatFails(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		refused(t, s.Terminate(ctx, "node/log/shop"), admin.Unavailable, "terminating node/log/")
-		if _, away := s.absences.at("node/log/" + s.id()); away {
+		one, err := s.find("node/log/shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		factory, err := s.find("node/log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.kill("node/log", 1, time.Second)
+		refused(t, s.terminate(t.Context(), factory, one), admin.Unavailable, "terminating node/log/")
+		if _, away := s.absences.at(one.Path); away {
 			t.Error("it shows as stopped")
 		}
 	})
@@ -130,7 +139,7 @@ func TestAStopThatIsNotWaitedFor(t *testing.T) {
 // does with its log: who keeps it would take an empty one for what it wants.
 func TestASupervisorEndsWithItsWorker(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {
-		s.terminate("node/log/shop/writer")
+		s.stopAll("node/log/shop/writer")
 		pass(5 * time.Second)
 		if got, err := s.find("node/tiering/stream_factory/shop"); err == nil {
 			t.Errorf("without a log there is %+v", got)
@@ -238,7 +247,7 @@ func TestWhatIsStoppedOfAStreamIsStartedAgain(t *testing.T) {
 					if _, away := s.absences.at(factory + "/" + id); away {
 						t.Error("it still shows as stopped")
 					}
-					pass(2 * time.Minute)
+					pass(2*time.Minute + time.Second) // not at a look of the keeper's
 					s.ready()
 				}
 			})
@@ -267,6 +276,52 @@ func TestWhatIsStoppedOfAStreamComesBack(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Between the stop and the start of a worker, who keeps it may find its supervisor empty and
+// make a new one. The worker runs then, and the operator is told so.
+func TestARestartMeetsWhoKeepsIt(t *testing.T) {
+	for factory, worker := range map[string]string{"node/log": idWriter, "node/captures": idCapturer, "node/tiering/stream_factory": idReplicaReader} {
+		for _, replaced := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t)
+				var between atomic.Pointer[func()]
+				s.ports.Metrics = noMetrics{at: func(event []string) {
+					if !slices.Equal(event, []string{"kind", "child_terminated", "child", strings.TrimPrefix(factory, "node/") + "/*/" + worker}) {
+						return
+					}
+					if do := between.Swap(nil); do != nil {
+						(*do)()
+					}
+				}}
+				s.boot()
+				defer s.stop()
+				pass(time.Minute + time.Second)
+				sup, err := s.find(factory + "/shop")
+				if err != nil {
+					t.Fatal(err)
+				}
+				replace := func() {
+					if err := supervision.TerminateChild(t.Context(), s.live(factory), sup.ID); err != nil {
+						t.Error(err)
+					}
+					if !replaced {
+						return
+					}
+					if err := s.startAgain(t.Context(), path.Base(factory), sup.ID); err != nil {
+						t.Error(err)
+					}
+				}
+				between.Store(&replace)
+				if err := s.Restart(t.Context(), factory+"/shop/"+worker); err != nil || between.Load() != nil {
+					t.Errorf("restarting the %s, replaced %v: %v", worker, replaced, err)
+				}
+				if now := s.live(factory + "/shop/" + worker); now == nil {
+					t.Errorf("the %s does not run, replaced %v", worker, replaced)
+				}
+			})
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *site) inTrouble(want string) {
 	says(s.t, st.Trouble, want)
 }
 
-func (s *site) terminate(paths ...string) {
+func (s *site) stopAll(paths ...string) {
 	s.t.Helper()
 	for _, path := range paths {
 		if err := s.Terminate(s.t.Context(), path); err != nil {
@@ -41,15 +41,15 @@ func (s *site) terminate(paths ...string) {
 func TestTheTroubleOfAStream(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {
 		s.inTrouble("")
-		s.terminate("node/tiering/stream_factory/shop")
+		s.stopAll("node/tiering/stream_factory/shop")
 		s.inTrouble("uploading is stopped: " + byOperator + "; the reconciler starts it again at its next look")
-		s.terminate("node/captures/shop")
+		s.stopAll("node/captures/shop")
 		s.inTrouble("capture shop is stopped: " + byOperator + "; the keeper starts it again within a minute")
-		s.terminate("node/log/shop")
+		s.stopAll("node/log/shop")
 		s.inTrouble("the log is stopped: " + byOperator + "; the keeper starts it again within a minute")
 		pass(2 * time.Minute)
 		s.inTrouble("")
-		s.terminate("node/log/shop/writer")
+		s.stopAll("node/log/shop/writer")
 		s.inTrouble("the log is stopped: the keeper starts it again within a minute")
 		pass(2 * time.Minute)
 		if _, err := s.SetTiering(t.Context(), false); err != nil {
@@ -120,7 +120,7 @@ func TestWhatTheWorldRefusesIsAReason(t *testing.T) {
 // and while tiering is disabled nothing of it is missed.
 func TestOneReasonForAllUploads(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {
-		s.terminate("node/tiering/stream_factory")
+		s.stopAll("node/tiering/stream_factory")
 		s.unready("tiering/stream_factory does not run: millrace tree restart node/tiering/stream_factory starts it")
 		if _, err := s.SetTiering(t.Context(), false); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestOneReasonForAllUploads(t *testing.T) {
 // What misses is named once, by its stream, and not again as a process.
 func TestOneReasonForOneThing(t *testing.T) {
 	standing(t, func(_ *testing.T, s *site) {
-		s.terminate("node/tiering/stream_factory/shop/replica_reader")
+		s.stopAll("node/tiering/stream_factory/shop/replica_reader")
 		s.unready("tiering of stream shop is stopped: the reconciler starts it again at its next look")
 	})
 }
