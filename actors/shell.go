@@ -223,11 +223,16 @@ type crash struct {
 // crashReason makes a reason of what recover returned in a function that did not return:
 // nil means runtime.Goexit, since panic(nil) recovers as a *runtime.PanicNilError.
 func crashReason(panicked any) crash {
-	detail := "runtime.Goexit"
-	if panicked != nil {
-		detail = textOf(panicked)
+	if panicked == nil {
+		return crash{Reason: Reason{Kind: Crash, Detail: "runtime.Goexit", Stack: stack()}, goexit: true}
 	}
-	return crash{Reason: Reason{Kind: Crash, Detail: detail, Stack: stack()}, goexit: panicked == nil}
+	return crash{Reason: Panicked(panicked)}
+}
+
+// Panicked makes a reason of what recover returned after a panic, for work whose crash is
+// not to end its process. It asks the value for its text no longer than 100 ms.
+func Panicked(value any) Reason {
+	return Reason{Kind: Crash, Detail: textOf(value), Stack: stack()}
 }
 
 // stack returns the text of the present goroutine's stack. It is debug.Stack with room for

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"millrace/actors"
+	"millrace/core/backoff"
 )
 
 const (
@@ -97,8 +98,8 @@ func (p *process) wait(c *actors.Context, err error) {
 	if now.Sub(p.started) >= steady {
 		p.failures = 0
 	}
-	delay := backoff(p.failures)
 	p.failures++
+	delay := backoff.Doubling{First: firstDelay, Last: maxDelay}.After(p.failures)
 	until := now.Add(delay)
 	c.SetStatus(Status{State: Waiting, Why: err.Error(), Until: &until, Failures: p.failures})
 	p.cfg.Log.Warn().Err(err).Dur("retry_in", delay).Msg("admin: the HTTP server is not running")
@@ -114,12 +115,4 @@ func (p *process) Terminate(*actors.Context, actors.Reason) {
 	case <-limit.C:
 		p.cfg.Log.Warn().Dur("waited", linger).Msg("admin: the HTTP server did not stop in time")
 	}
-}
-
-// backoff is the delay after the given number of earlier failures in a row.
-func backoff(failures int) time.Duration {
-	if failures >= 6 { // 250 ms doubled six times passes the maximum
-		return maxDelay
-	}
-	return firstDelay << failures
 }

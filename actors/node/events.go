@@ -43,7 +43,9 @@ func (n *Node) shown(e supervision.Numbered) admin.Event {
 		Seq: e.Seq, Time: e.Time, Kind: e.Kind.String(), Path: path.Join(e.Path, e.ID), Incarnation: e.Incarnation,
 		Trouble: e.Trouble(), Restarts: e.Restarts, Intensity: e.Intensity,
 	}
-	shown.Label = n.labelOf(shown.Path)
+	if _, id := factoryChild(shown.Path); id != "" {
+		shown.Label = n.label(id)
+	}
 	switch e.Kind {
 	case supervision.EventStarted, supervision.EventRestarted, supervision.EventIgnored:
 	default:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"millrace/actors"
@@ -189,18 +188,17 @@ func (n *Node) poke() {
 func (n *Node) excuse(at string) {
 	var items []keep.Item
 	of := func(kind keep.Kind, id string) { items = append(items, keep.Item{Kind: kind, ID: id}) }
-	parts := strings.Split(at, "/")
-	switch {
-	case len(parts) == 2 && parts[1] == idTiering:
+	switch factory, id := factoryChild(at); {
+	case at == "node/"+idTiering:
 		of(keep.Tiering, "")
-	case len(parts) == 2 && parts[1] == idCaptures:
+	case at == "node/"+idCaptures:
 		for _, c := range n.cfg.Captures {
 			of(keep.Capture, c.Name)
 		}
-	case len(parts) > 2 && parts[1] == idLog:
-		of(keep.Writer, parts[2])
-	case len(parts) > 2 && parts[1] == idCaptures:
-		of(keep.Capture, parts[2])
+	case factory == idLog:
+		of(keep.Writer, id)
+	case factory == idCaptures:
+		of(keep.Capture, id)
 	}
 	if len(items) > 0 {
 		n.registry.Send(keeper.Name(n.node()), keeper.Excused{Items: items})

@@ -78,7 +78,7 @@ type Node struct {
 	wish      wish          // whether tiering is wanted
 	events    supervision.Ring
 	observed  sync.Map // of true by string: the templates of children that were heard of
-	parked    parked
+	absences  absences
 	rows      rows
 	unknown   atomic.Pointer[string] // why the streams are not known yet; nil: they are
 }
@@ -164,7 +164,7 @@ func (n *Node) Stop(ctx context.Context) error {
 // observe turns what the supervisors do into logs, metrics and the list of events.
 func (n *Node) observe(e supervision.Event) {
 	n.events.Add(e)
-	n.parked.note(e)
+	n.absences.note(e)
 	template := templateOf(e.Path, e.ID)
 	n.introduce(template)
 	n.ports.Metrics.Count("supervisor_events", 1, "kind", e.Kind.String(), "child", template)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"time"
 
 	"millrace/actors"
 	"millrace/actors/admin"
@@ -83,7 +82,7 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 	ran := child.Handle.Alive()
 	if isFactory(sup) && factories[sup.ID] != "" {
 		// Before it is: who keeps it may start it again at once, and that ends its being stopped.
-		n.parked.park(child.Path, spot{at: time.Now(), why: byOperator, state: admin.StateStopped})
+		n.absences.add(child.Path, absence{why: byOperator, state: admin.StateStopped})
 	}
 	err := supervision.TerminateChild(ctx, sup.Handle, child.ID)
 	n.excuse(child.Path)
@@ -91,7 +90,7 @@ func (n *Node) terminate(ctx context.Context, sup, child supervision.Node) error
 		return nil
 	}
 	if err != nil {
-		n.parked.clear(child.Path)
+		n.absences.end(child.Path)
 	} else if ran {
 		n.stoppedByOperator(sup, child)
 	}
@@ -128,8 +127,9 @@ func (n *Node) Restart(ctx context.Context, at string) error {
 	if errors.Is(err, supervision.ErrRunning) || errors.Is(err, supervision.ErrRestarting) {
 		return nil
 	}
-	if above := path.Base(path.Dir(sup.Path)); err != nil && factories[above] != "" && !sup.Handle.Alive() {
-		// Who keeps it found its supervisor empty, and makes a new one.
+	_, ended := errors.AsType[*actors.DeadError](err)
+	if above := path.Base(path.Dir(sup.Path)); ended && factories[above] != "" {
+		// Who keeps it found its supervisor empty: that has ended or does so now, for a new one.
 		err = n.startAgain(ctx, above, sup.ID)
 	}
 	// What ran below it is started by those that keep it.

@@ -109,7 +109,7 @@ func (n *Node) captureReason(name string) string {
 // as far as that is known, and who starts it again.
 func (n *Node) stopped(what, at string) string {
 	starts := factories[path.Base(path.Dir(at))]
-	if s, away := n.parked.at(at); away {
+	if s, away := n.absences.at(at); away {
 		return fmt.Sprintf("%s is %s: %s; %s", what, s.state, s.why, starts)
 	}
 	sup, rest := n.walk(at)

@@ -103,19 +103,19 @@ func TestNoReaders(t *testing.T) {
 }
 
 // A reader that fails is nobody's to start again, and is not remembered.
-func TestParked(t *testing.T) {
-	var p parked
+func TestAbsences(t *testing.T) {
+	var a absences
 	failed := supervision.Event{Kind: supervision.EventStartError, Reason: actors.Reason{Kind: actors.Crash}}
 	for _, at := range []string{"node/readers", "node/log", "node/captures", "node/tiering/stream_factory", "node/tiering"} {
 		failed.Path, failed.ID = at, "x"
-		p.note(failed)
-		_, is := p.at(at + "/x")
+		a.note(failed)
+		_, is := a.at(at + "/x")
 		if want := workers[path.Base(at)] != ""; is != want {
 			t.Errorf("%s/x is parked: %v, want %v", at, is, want)
 		}
 	}
-	p.note(supervision.Event{Kind: supervision.EventStarted, Path: "node/log", ID: "x"})
-	if _, is := p.at("node/log/x"); is {
+	a.note(supervision.Event{Kind: supervision.EventStarted, Path: "node/log", ID: "x"})
+	if _, is := a.at("node/log/x"); is {
 		t.Error("what was started again is parked")
 	}
 }

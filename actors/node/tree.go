@@ -129,8 +129,7 @@ func worker(id string, restart supervision.Restart, make func(any) actors.Proces
 func templateOf(path, id string) string {
 	parts := strings.Split(path+"/"+id, "/")
 	for i := 1; i < len(parts); i++ {
-		switch parts[i-1] {
-		case idLog, idReaders, idStreamFactory, idCaptures:
+		if _, is := factories[parts[i-1]]; is {
 			parts[i] = "*"
 		}
 	}

@@ -130,8 +130,8 @@ func (n *Node) child(of supervision.Node, part string) (supervision.Node, bool) 
 		}
 	}
 	for _, id := range ids {
-		if s, ok := n.parked.at(path.Join(of.Path, id)); ok && isFactory(of) && of.Handle.Alive() {
-			return s.node(path.Join(of.Path, id)), true
+		if away, ok := n.absences.at(path.Join(of.Path, id)); ok && isFactory(of) && of.Handle.Alive() {
+			return away.node(path.Join(of.Path, id)), true
 		}
 	}
 	return supervision.Node{}, false
@@ -143,7 +143,7 @@ func (n *Node) below(t supervision.Node) []supervision.Node {
 		return t.Children
 	}
 	all := t.Children
-	for _, away := range n.parked.below(t.Path) {
+	for _, away := range n.absences.below(t.Path) {
 		if !slices.ContainsFunc(t.Children, func(c supervision.Node) bool { return c.ID == away.ID }) {
 			all = append(all, away)
 		}
@@ -251,15 +251,4 @@ func (n *Node) label(id string) string {
 	}
 	row, _ := n.rows.of(pos.StreamID(id))
 	return row.Name
-}
-
-// labelOf is the label of the one part of a path that has one.
-func (n *Node) labelOf(at string) string {
-	parts := strings.Split(at, "/")
-	for i := 1; i < len(parts); i++ {
-		if _, ok := factories[parts[i-1]]; ok {
-			return n.label(parts[i])
-		}
-	}
-	return ""
 }

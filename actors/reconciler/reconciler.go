@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -190,7 +189,8 @@ func (r *reconciler) start(c *actors.Context, l *hooks.Log) {
 func (r *reconciler) tryStart(ctx context.Context, l *hooks.Log) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			why := actors.Panicked(p)
+			err = fmt.Errorf("%s\n%s", why, why.Stack)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, startDeadline)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"millrace/core/backoff"
 	"millrace/core/pos"
 )
 
@@ -199,7 +200,7 @@ func (m *Machine) answered(in Answered) {
 	if in.Failed {
 		m.counts.Failed += int64(len(sent))
 		m.failed++
-		m.next = in.Now.Add(m.pause(m.failed))
+		m.next = in.Now.Add(backoff.Doubling{First: m.cfg.Retry, Last: m.cfg.MaxRetry}.After(m.failed))
 		m.insert(in.Now, sent)
 		return
 	}
@@ -220,17 +221,6 @@ func (m *Machine) answered(in Answered) {
 		again = append(again, t)
 	}
 	m.insert(in.Now.Add(m.cfg.MaxRetry), again)
-}
-
-func (m *Machine) pause(failures int) time.Duration {
-	d := m.cfg.Retry
-	for range failures - 1 {
-		if d >= m.cfg.MaxRetry {
-			break
-		}
-		d *= 2
-	}
-	return min(d, m.cfg.MaxRetry)
 }
 
 // Counts returns what was counted so far.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/core/backoff"
 	"millrace/core/pos"
 )
 
@@ -153,14 +154,7 @@ func (m *Machine) forget(wanted []Item) {
 }
 
 func (m *Machine) backoff(tries int) time.Duration {
-	d := m.cfg.Interval
-	for range tries - 1 {
-		if d >= m.cfg.MaxInterval {
-			break
-		}
-		d *= 2
-	}
-	return min(d, m.cfg.MaxInterval)
+	return backoff.Doubling{First: m.cfg.Interval, Last: m.cfg.MaxInterval}.After(tries)
 }
 
 func (m *Machine) check() error {

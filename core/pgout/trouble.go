@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/core/backoff"
 	"millrace/core/pos"
 )
 
@@ -34,7 +35,7 @@ func (m *Machine) loadBackoff(n int) time.Duration {
 	if n < 2 {
 		return 0
 	}
-	return min(m.cfg.RetryMax<<min(n-2, 16), loadRetryMax)
+	return backoff.Doubling{First: m.cfg.RetryMax, Last: loadRetryMax}.After(n - 1)
 }
 
 // loadFailed is the least wait after an attempt that ends now.
@@ -48,9 +49,8 @@ func (m *Machine) loadFailed() time.Duration {
 
 // backoff is the next wait: doubling from RetryMin to RetryMax.
 func (m *Machine) backoff() time.Duration {
-	d := m.cfg.RetryMin << min(m.trouble.attempts, 16)
 	m.trouble.attempts++
-	return min(d, m.cfg.RetryMax)
+	return backoff.Doubling{First: m.cfg.RetryMin, Last: m.cfg.RetryMax}.After(m.trouble.attempts)
 }
 
 func (m *Machine) retryIn(d time.Duration) {

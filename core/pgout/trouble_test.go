@@ -341,3 +341,17 @@ func TestAServerThatAsksIsNotKeptWaiting(t *testing.T) {
 		t.Fatalf("what was asked once holds for ever\n%s", s.text.String())
 	}
 }
+
+// Loads that fail in a row are tried ever more rarely: at once after the first, at the
+// longest wait for anything else after the second, and every hour in the end.
+func TestLoadsThatFailBackOff(t *testing.T) {
+	m := &Machine{cfg: Config{RetryMax: time.Minute}}
+	for i, want := range []time.Duration{0, 0, 1, 2, 4, 8, 16, 32, 60, 60} {
+		if got := m.loadBackoff(i); got != want*time.Minute {
+			t.Errorf("after %d loads it waits %s, want %s", i, got, want*time.Minute)
+		}
+	}
+	if got := m.loadBackoff(1000); got != time.Hour {
+		t.Errorf("in the end it waits %s", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"millrace/core/backoff"
 	"millrace/core/pos"
 )
 
@@ -208,11 +209,7 @@ func (m *Machine) failed(why string, random uint64, out []Effect) []Effect {
 
 // pause is the back-off, somewhere in the second half of what it doubles to.
 func (m *Machine) pause(random uint64) time.Duration {
-	d := m.cfg.Retry
-	for i := 1; i < m.failures && d < m.cfg.MaxRetry; i++ {
-		d *= 2
-	}
-	d = min(d, m.cfg.MaxRetry)
+	d := backoff.Doubling{First: m.cfg.Retry, Last: m.cfg.MaxRetry}.After(m.failures)
 	return d/2 + time.Duration(random%uint64(d/2+1))
 }
 

@@ -3,23 +3,17 @@ package segment
 import (
 	"time"
 
+	"millrace/core/backoff"
 	"millrace/core/pos"
 )
 
-// Back-off after what the world refused.
-const (
-	firstBackoff = 200 * time.Millisecond
-	lastBackoff  = 10 * time.Second
-)
+// pauses are those after what the world refused.
+var pauses = backoff.Doubling{First: 200 * time.Millisecond, Last: 10 * time.Second}
 
 // waitFor makes the machine wait, longer with each attempt that failed in a row.
 func (m *Machine) waitFor(why string, now pos.Millis) {
-	d := lastBackoff
-	if m.wait.attempts < 6 {
-		d = min(firstBackoff<<m.wait.attempts, lastBackoff)
-	}
 	m.wait.attempts++
-	m.state, m.wait.why, m.wait.until = Waiting, why, now.Add(d)
+	m.state, m.wait.why, m.wait.until = Waiting, why, now.Add(pauses.After(m.wait.attempts))
 }
 
 // failed takes back what the failed effect would have done, and what stood behind it
@@ -109,7 +103,7 @@ func (m *Machine) removeFailed(in *Failed, undo undo) {
 			for _, left := range m.fx.removes[i:] {
 				m.head.doomed = append(m.head.doomed, left.Segment)
 			}
-			m.wait.doomed = in.Now.Add(lastBackoff)
+			m.wait.doomed = in.Now.Add(pauses.Last)
 			break
 		}
 	}

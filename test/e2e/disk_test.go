@@ -41,24 +41,35 @@ func fillUp(t *testing.T, dir string, leave int64) (file string) {
 	return file
 }
 
-// TestAFullDisk takes the room from under a node: it waits and says so, PostgreSQL goes
-// on working, and with room again everything goes on by itself.
-func TestAFullDisk(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t, fillerSQL)
-	disk := tightDisk(t, 16<<20)
+// onTightDisk is a node on a disk of 16 MiB that captures the database, and has the first of it.
+func onTightDisk(d *database) (n *node, disk string) {
+	d.t.Helper()
+	disk = tightDisk(d.t, 16<<20)
 	c := small(config{"capture": d.capture(""), "local": `min_bytes = "4MiB"`})
-	n := newNode(t, c)
+	n = newNode(d.t, c)
 	n.data = filepath.Join(disk, "data")
 	n.configure(c)
 	n.start()
 	n.streaming("shop", 20*time.Second)
 	fill(d, 3)
 	d.caughtUp(n, 10*time.Second)
+	return n, disk
+}
+
+// full is a log that waits for room.
+func full(s streamStatus) bool {
+	return s.State == "waiting" && strings.Contains(s.Why, "no space left")
+}
+
+// TestAFullDisk takes the room from under a node: it waits and says so, PostgreSQL goes
+// on working, and with room again everything goes on by itself.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t, fillerSQL)
+	n, disk := onTightDisk(d)
 
 	filler := fillUp(t, disk, 500<<10)
 	fill(d, 12)
-	full := func(s streamStatus) bool { return s.State == "waiting" && strings.Contains(s.Why, "no space left") }
 	s := n.until(20*time.Second, "shop", "the log waits for room", full)
 	n.millrace("status", "shop").want(t, 0, "state", "waiting", "no space left on device")
 	n.millrace("status").want(t, 0, "NOT READY", "no space left on device")
@@ -104,21 +115,11 @@ func TestAFullDiskLetsPostgresStop(t *testing.T) {
 	t.Parallel()
 	server := cluster(t, "fulldisk")
 	d := databaseOn(t, server, markSQL+fillerSQL)
-	disk := tightDisk(t, 16<<20)
-	c := small(config{"capture": d.capture(""), "local": `min_bytes = "4MiB"`})
-	n := newNode(t, c)
-	n.data = filepath.Join(disk, "data")
-	n.configure(c)
-	n.start()
-	n.streaming("shop", 20*time.Second)
-	fill(d, 3)
-	d.caughtUp(n, 10*time.Second)
+	n, disk := onTightDisk(d)
 
 	filler := fillUp(t, disk, 500<<10)
 	fill(d, 12)
-	n.until(20*time.Second, "shop", "the log waits for room", func(s streamStatus) bool {
-		return s.State == "waiting" && strings.Contains(s.Why, "no space left")
-	})
+	n.until(20*time.Second, "shop", "the log waits for room", full)
 	began := time.Now()
 	must(t, server.Stop(pgserver.Fast))
 	t.Logf("the server stopped in %v", time.Since(began).Round(time.Second))

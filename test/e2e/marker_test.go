@@ -25,10 +25,9 @@ func TestABucketThatIsEmptied(t *testing.T) {
 	n.configure(c)
 	n.start()
 	n.streaming("shop", 20*time.Second)
-	stored := func(s streamStatus) bool { return s.SeamNext == s.Next && s.LocalFirst > 0 }
 	fill(d, 4)
 	d.caughtUp(n, 10*time.Second)
-	n.until(30*time.Second, "shop", "everything is in the store", stored)
+	n.until(30*time.Second, "shop", "everything is in the store", inBothTiers)
 
 	prefix := filepath.Join(server.Bucket(bucket), "millrace")
 	must(t, os.Rename(prefix, prefix+".away"))
@@ -52,7 +51,7 @@ func TestABucketThatIsEmptied(t *testing.T) {
 	must(t, os.Remove(filepath.Join(prefix, "cluster")))
 	n.millrace("tiering", "claim").want(t, 0, "was put and names cluster")
 	n.accessible(15*time.Second, "yes")
-	n.until(60*time.Second, "shop", "everything is in the store again", stored)
+	n.until(60*time.Second, "shop", "everything is in the store again", inBothTiers)
 	n.millrace("tiering", "claim").want(t, 0, "was there already")
 	d.verify(n)
 	if gaps := n.metric("millrace_gaps_total"); gaps != 0 {
@@ -69,10 +68,9 @@ func TestAFolderThatIsAnotherOne(t *testing.T) {
 	n.errors = []string{"the object store is not accessible"}
 	n.start()
 	n.streaming("shop", 20*time.Second)
-	stored := func(s streamStatus) bool { return s.SeamNext == s.Next && s.LocalFirst > 0 }
 	fill(d, 4)
 	d.caughtUp(n, 10*time.Second)
-	n.until(30*time.Second, "shop", "everything is in the store", stored)
+	n.until(30*time.Second, "shop", "everything is in the store", inBothTiers)
 	n.stop()
 	must(t, os.Rename(n.store, n.store+".away"))
 	must(t, os.Mkdir(n.store, 0o700))
@@ -98,7 +96,7 @@ func TestAFolderThatIsAnotherOne(t *testing.T) {
 	n.accessible(20*time.Second, "no (the cluster's marker is damaged): ")
 	n.millrace("tiering", "claim").want(t, 0, "was put and names cluster")
 	n.accessible(10*time.Second, "yes")
-	n.until(60*time.Second, "shop", "everything is in the store again", stored)
+	n.until(60*time.Second, "shop", "everything is in the store again", inBothTiers)
 	d.verify(n)
 	if gaps := n.metric("millrace_gaps_total"); gaps != 0 {
 		t.Errorf("%v gaps", gaps)

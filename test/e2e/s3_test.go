@@ -80,8 +80,7 @@ func TestAnS3StoreThatComesLater(t *testing.T) {
 	}
 	must(t, server.Restart())
 	n.accessible(15*time.Second, "yes")
-	stored := func(s streamStatus) bool { return s.SeamNext == s.Next && s.LocalFirst > 0 }
-	n.until(30*time.Second, "shop", "everything is in the store", stored)
+	n.until(30*time.Second, "shop", "everything is in the store", inBothTiers)
 
 	must(t, os.Rename(server.Bucket(bucket), server.Bucket(bucket)+".away"))
 	fill(d, 4)
@@ -91,7 +90,7 @@ func TestAnS3StoreThatComesLater(t *testing.T) {
 	n.start()
 	n.accessible(20*time.Second, "no (bucket does not exist)")
 	must(t, os.Rename(server.Bucket(bucket)+".away", server.Bucket(bucket)))
-	n.until(60*time.Second, "shop", "everything is in the store again", stored)
+	n.until(60*time.Second, "shop", "everything is in the store again", inBothTiers)
 	n.millrace("status").want(t, 0, "accessible", "yes", "credentials", "environment", s3server.AccessKeyID, "upload pool", "general pool")
 	d.verify(n)
 	if gaps := n.metric("millrace_gaps_total"); gaps != 0 {
@@ -161,7 +160,7 @@ func TestCredentialsThatExpire(t *testing.T) {
 		fill(d, 1)
 		d.caughtUp(n, 10*time.Second)
 	}
-	n.until(20*time.Second, "shop", "everything is in the store", func(s streamStatus) bool { return s.SeamNext == s.Next && s.LocalFirst > 0 })
+	n.until(20*time.Second, "shop", "everything is in the store", inBothTiers)
 	n.millrace("status").want(t, 0, "credentials", "container", s3server.AccessKeyID)
 	if failed := n.metric("millrace_transfers_failed_total"); failed != 0 {
 		t.Errorf("%v uploads failed", failed)

@@ -36,6 +36,12 @@ func fill(d *database, n int) {
 	}
 }
 
+// stored is a stream that is in the store as a whole.
+func stored(s streamStatus) bool { return s.SeamNext == s.Next }
+
+// inBothTiers is one whose oldest records are in the store alone by now.
+func inBothTiers(s streamStatus) bool { return stored(s) && s.LocalFirst > 0 }
+
 const fillerSQL = "CREATE TABLE filler (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text); ALTER PUBLICATION millrace_shop ADD TABLE filler;"
 
 // TestADeadStore takes the object store away for a while: neither the capture nor local
@@ -48,9 +54,7 @@ func TestADeadStore(t *testing.T) {
 	n.streaming("shop", 20*time.Second)
 	fill(d, 4)
 	d.caughtUp(n, 10*time.Second)
-	before := n.until(20*time.Second, "shop", "the stream lies in both tiers", func(s streamStatus) bool {
-		return s.SeamNext == s.Next && s.LocalFirst > 0
-	})
+	before := n.until(20*time.Second, "shop", "the stream lies in both tiers", inBothTiers)
 
 	revive := killStore(t, n)
 	failed := n.metric("millrace_transfers_failed_total")
@@ -109,7 +113,7 @@ func TestAReadingWithoutAnObject(t *testing.T) {
 	n.streaming("shop", 20*time.Second)
 	fill(d, 4)
 	s := n.until(20*time.Second, "shop", "the stream lies in both tiers", func(s streamStatus) bool {
-		return s.Next > 1000 && s.SeamNext == s.Next && s.LocalFirst > 0
+		return s.Next > 1000 && inBothTiers(s)
 	})
 	whole, err := n.fetch("shop", "first", 0)
 	must(t, err)
@@ -160,7 +164,6 @@ func TestAGap(t *testing.T) {
 	}))
 	n.start()
 	n.streaming("shop", 20*time.Second)
-	stored := func(s streamStatus) bool { return s.SeamNext == s.Next }
 	var before streamStatus
 	for range 2 { // no faster than the store takes it: the local window is small
 		fill(d, 1)
@@ -238,7 +241,7 @@ func TestLostLocalFiles(t *testing.T) {
 	n.streaming("shop", 20*time.Second)
 	fill(d, 3)
 	d.caughtUp(n, 10*time.Second)
-	before := n.until(20*time.Second, "shop", "everything is in the store", func(s streamStatus) bool { return s.SeamNext == s.Next })
+	before := n.until(20*time.Second, "shop", "everything is in the store", stored)
 	n.stop()
 	folders, err := filepath.Glob(filepath.Join(n.data, "streams", "*"))
 	must(t, err)
@@ -271,7 +274,7 @@ func TestRetention(t *testing.T) {
 	for range 9 { // no faster than the store takes it: local disk is bounded as well
 		fill(d, 1)
 		d.caughtUp(n, 10*time.Second)
-		n.until(20*time.Second, "shop", "everything is in the store", func(s streamStatus) bool { return s.SeamNext == s.Next })
+		n.until(20*time.Second, "shop", "everything is in the store", stored)
 	}
 	eventually(t, 20*time.Second, "the store holds no more than the stream", func() (bool, string) {
 		held := bytesBelow(t, filepath.Join(n.store, "millrace"), ".fragment")
@@ -338,7 +341,7 @@ func TestTieringOff(t *testing.T) {
 	n.streaming("shop", 20*time.Second)
 	fill(d, 4)
 	d.caughtUp(n, 10*time.Second)
-	s := n.until(20*time.Second, "shop", "the stream lies in both tiers", func(s streamStatus) bool { return s.SeamNext == s.Next && s.LocalFirst > 0 })
+	s := n.until(20*time.Second, "shop", "the stream lies in both tiers", inBothTiers)
 	n.stop()
 	off := small(config{"capture": d.capture("")})
 	off["tiering"] += "\nenabled = false"

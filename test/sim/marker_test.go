@@ -16,19 +16,18 @@ import (
 	"millrace/core/settings"
 )
 
-// emptied is a calm world with a load whose store was emptied while it ran, and the node
-// has seen that. puts and deletes count what the store is asked for since.
-type emptied struct {
+// watched is a calm world with a load, whose store counts what it is asked for.
+type watched struct {
 	w             *world
 	n             *node.Node
 	l             *load
-	was           map[string][]byte // what the store held
 	puts, deletes atomic.Int64
+	refusal       atomic.Pointer[port.Class] // of everything; nil: none
 }
 
-func emptyStore(t *testing.T) *emptied {
+func watchStore(t *testing.T) *watched {
 	t.Helper()
-	e := &emptied{was: map[string][]byte{}}
+	e := &watched{}
 	e.w, e.n = calmWorld(t, func(w *world, s *settings.Settings, _ *node.Ports) {
 		s.Store.ProbeInterval, s.Tiering.RootGrace = 10*time.Second, time.Minute
 		w.store.Fault = func(op, _ string) error {
@@ -38,18 +37,24 @@ func emptyStore(t *testing.T) *emptied {
 			case "delete":
 				e.deletes.Add(1)
 			}
+			if class := e.refusal.Load(); class != nil {
+				return *class
+			}
 			return nil
 		}
 	})
 	e.l = newLoad(t, e.n)
 	e.l.run(t, 3*time.Minute)
-	for _, key := range e.w.store.Keys() {
-		e.was[key], _ = e.w.store.Object(key)
-		e.w.store.Drop(key)
+	if e.puts.Load() == 0 || e.deletes.Load() == 0 {
+		t.Fatalf("%d puts, %d deletions: the test does not do what it is for", e.puts.Load(), e.deletes.Load())
 	}
-	if len(e.was) < 5 || e.deletes.Load() == 0 {
-		t.Fatalf("the store held %d objects, %d deletions: the test does not do what it is for", len(e.was), e.deletes.Load())
-	}
+	return e
+}
+
+// held demands that, once the node has looked, nothing is put and nothing deleted while
+// publishers go on, and that it says why. Deletions are due all the time.
+func (e *watched) held(t *testing.T, why string) {
+	t.Helper()
 	for range 15 {
 		if e.l.run(t, time.Second); status(e.n).Access != "yes" {
 			break
@@ -57,24 +62,36 @@ func emptyStore(t *testing.T) *emptied {
 	}
 	e.puts.Store(0)
 	e.deletes.Store(0)
-	return e
+	e.l.run(t, 5*time.Minute)
+	if e.puts.Load() != 0 || e.deletes.Load() != 0 {
+		t.Errorf("%d puts and %d deletions in a store that is not ours", e.puts.Load(), e.deletes.Load())
+	}
+	s := status(e.n)
+	if !strings.HasPrefix(s.Access, why) || s.Ready || !slices.ContainsFunc(s.Reasons, func(said string) bool { return strings.Contains(said, why) }) {
+		t.Errorf("shown is %q, ready %v: %q", s.Access, s.Ready, s.Reasons)
+	}
+	quietTree(t, e.n)
 }
 
 const noMarker = "no (the cluster's marker is missing): "
 
-// held demands that nothing is put and nothing deleted while publishers go on, and that the
-// node says why.
-func (e *emptied) held(t *testing.T) {
+// emptied is a world whose store was emptied while the node ran.
+type emptied struct {
+	*watched
+	was map[string][]byte // what the store held
+}
+
+func emptyStore(t *testing.T) *emptied {
 	t.Helper()
-	e.l.run(t, 5*time.Minute)
-	if e.puts.Load() != 0 || e.deletes.Load() != 0 {
-		t.Errorf("%d puts and %d deletions in a store that lost everything", e.puts.Load(), e.deletes.Load())
+	e := &emptied{watchStore(t), map[string][]byte{}}
+	for _, key := range e.w.store.Keys() {
+		e.was[key], _ = e.w.store.Object(key)
+		e.w.store.Drop(key)
 	}
-	s := status(e.n)
-	if !strings.HasPrefix(s.Access, noMarker) || s.Ready || !slices.ContainsFunc(s.Reasons, func(why string) bool { return strings.Contains(why, noMarker) }) {
-		t.Errorf("shown is %q, ready %v: %q", s.Access, s.Ready, s.Reasons)
+	if len(e.was) < 5 {
+		t.Fatalf("the store held %d objects: the test does not do what it is for", len(e.was))
 	}
-	quietTree(t, e.n)
+	return e
 }
 
 // TestTheStoreIsEmptied while the node runs: nobody takes the empty place for ours, and what
@@ -82,7 +99,7 @@ func (e *emptied) held(t *testing.T) {
 func TestTheStoreIsEmptied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := emptyStore(t)
-		e.held(t)
+		e.held(t, noMarker)
 		for key, body := range e.was {
 			e.w.store.Replace(key, body)
 		}
@@ -100,7 +117,7 @@ func TestTheStoreIsEmptied(t *testing.T) {
 func TestTheOperatorClaimsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := emptyStore(t)
-		e.held(t)
+		e.held(t, noMarker)
 		marker := port.ClusterKey(settings.Default().Store.Prefix)
 		for key, body := range e.was {
 			if key != marker {
@@ -130,10 +147,9 @@ func TestTheOperatorClaimsTheStore(t *testing.T) {
 			fault port.Class
 			class admin.Class
 		}{{port.NotFound, admin.NotFound}, {port.Denied, admin.Forbidden}, {port.Unavailable, admin.Unavailable}} {
-			count := e.w.store.Fault
-			e.w.store.Fault = func(string, string) error { return class.fault }
+			e.refusal.Store(&class.fault)
 			refused(class.class, "")
-			e.w.store.Fault = count
+			e.refusal.Store(nil)
 		}
 		for _, put := range []bool{true, false} {
 			c, err := e.n.ClaimStore(context.Background())

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,54 +282,22 @@ func foreignMarker(t *testing.T, prefix string) []byte {
 // the prefix is ours again, everything is caught up with.
 func TestAnotherClusterTakesThePrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var puts, deletes atomic.Int64
-		w, n := calmWorld(t, func(w *world, s *settings.Settings, _ *node.Ports) {
-			s.Store.ProbeInterval, s.Tiering.RootGrace = 10*time.Second, time.Minute
-			w.store.Fault = func(op, _ string) error {
-				switch op {
-				case "put":
-					puts.Add(1)
-				case "delete":
-					deletes.Add(1)
-				}
-				return nil
-			}
-		})
-		l := newLoad(t, n)
-		l.run(t, 3*time.Minute)
-		if puts.Load() == 0 || deletes.Load() == 0 {
-			t.Errorf("%d puts, %d deletions: the test does not do what it is for", puts.Load(), deletes.Load())
-		}
+		e := watchStore(t)
 		marker := port.ClusterKey(settings.Default().Store.Prefix)
-		mine, ok := w.store.Object(marker)
+		mine, ok := e.w.store.Object(marker)
 		if !ok {
 			t.Fatal("the prefix is not marked")
 		}
-		w.store.Replace(marker, foreignMarker(t, settings.Default().Store.Prefix))
-		for range 15 {
-			if l.run(t, time.Second); status(n).Access != "yes" {
-				break
-			}
-		}
-		puts.Store(0) // deletions are due all through the next minute
-		deletes.Store(0)
-		l.run(t, 5*time.Minute)
-		if puts.Load() != 0 || deletes.Load() != 0 {
-			t.Errorf("%d puts and %d deletions under another cluster's prefix", puts.Load(), deletes.Load())
-		}
-		s := status(n)
-		if want := "no (owned by cluster 0000000000000bad): "; !strings.HasPrefix(s.Access, want) || s.Ready || !slices.ContainsFunc(s.Reasons, func(why string) bool { return strings.Contains(why, want) }) {
-			t.Errorf("shown is %q, ready %v: %q", s.Access, s.Ready, s.Reasons)
-		}
-		quietTree(t, n)
-		l.readable(t, "a")
-		w.store.Replace(marker, mine)
+		e.w.store.Replace(marker, foreignMarker(t, settings.Default().Store.Prefix))
+		e.held(t, "no (owned by cluster 0000000000000bad): ")
+		e.l.readable(t, "a")
+		e.w.store.Replace(marker, mine)
 		time.Sleep(10 * time.Second)
-		l.stored(t, 2*time.Minute)
-		if s := status(n); s.Access != "yes" || !s.Ready {
+		e.l.stored(t, 2*time.Minute)
+		if s := status(e.n); s.Access != "yes" || !s.Ready {
 			t.Errorf("shown is %q, ready %v: %q", s.Access, s.Ready, s.Reasons)
 		}
-		stopNode(t, n)
+		stopNode(t, e.n)
 	})
 }
 

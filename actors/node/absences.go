@@ -5,23 +5,22 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"millrace/actors/admin"
 	"millrace/supervision"
 )
 
-// parked remembers which children of the factories spent their restarts, or were stopped by
+// absences remembers which children of the factories spent their restarts, or were stopped by
 // an operator. Such a child has left its factory, so the tree alone doesn't tell of it. It is
 // safe from any goroutine.
-type parked struct {
-	mu    sync.Mutex
-	spots map[string]spot // by the path of the stream's or the capture's supervisor
+type absences struct {
+	mu sync.Mutex
+	of map[string]absence // by the path of the stream's or the capture's supervisor
 }
 
-type spot struct {
-	at    time.Time
+type absence struct {
 	why   string
 	state string // admin.StateParked or StateStopped
 }
@@ -35,55 +34,67 @@ var factories = map[string]string{
 	idReaders:       "",
 }
 
+// factoryChild is the child of a factory that a path leads to or through, with the
+// factory's id; both are "" if there is none.
+func factoryChild(at string) (factory, id string) {
+	parts := strings.Split(at, "/")
+	for i := 1; i < len(parts); i++ {
+		if _, is := factories[parts[i-1]]; is {
+			return parts[i-1], parts[i]
+		}
+	}
+	return "", ""
+}
+
 // note keeps the books: a supervisor below a factory that gives up, or does not even
 // start, is parked until its factory starts one of that id again.
-func (p *parked) note(e supervision.Event) {
+func (a *absences) note(e supervision.Event) {
 	fromFactory := factories[path.Base(e.Path)] != ""
 	inFactory := factories[path.Base(path.Dir(e.Path))] != ""
 	switch {
 	case e.Kind == supervision.EventMaxIntensity && inFactory:
-		p.park(e.Path, spot{at: e.Time, state: admin.StateParked, why: fmt.Sprintf("%d restarts within its period, the last for %s", e.Intensity, e.Reason)})
+		a.add(e.Path, absence{state: admin.StateParked, why: fmt.Sprintf("%d restarts within its period, the last for %s", e.Intensity, e.Reason)})
 	case e.Kind == supervision.EventStartError && fromFactory:
-		p.park(path.Join(e.Path, e.ID), spot{at: e.Time, state: admin.StateParked, why: "it did not start: " + e.Reason.String()})
+		a.add(path.Join(e.Path, e.ID), absence{state: admin.StateParked, why: "it did not start: " + e.Reason.String()})
 	case e.Kind == supervision.EventStarted && fromFactory:
-		p.clear(path.Join(e.Path, e.ID))
+		a.end(path.Join(e.Path, e.ID))
 	}
 }
 
-// clear forgets a spot: its child runs again, or was not stopped after all.
-func (p *parked) clear(at string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.spots, at)
+// end forgets an absence: its child runs again, or was not stopped after all.
+func (a *absences) end(at string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.of, at)
 }
 
-func (p *parked) park(at string, s spot) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.spots == nil {
-		p.spots = map[string]spot{}
+func (a *absences) add(at string, one absence) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = map[string]absence{}
 	}
-	p.spots[at] = s
+	a.of[at] = one
 }
 
 // below lists what is parked or stopped below a factory, in the order of the ids.
-func (p *parked) below(factory string) []supervision.Node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (a *absences) below(factory string) []supervision.Node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var nodes []supervision.Node
-	for _, at := range slices.Sorted(maps.Keys(p.spots)) {
+	for _, at := range slices.Sorted(maps.Keys(a.of)) {
 		if path.Dir(at) == factory {
-			nodes = append(nodes, p.spots[at].node(at))
+			nodes = append(nodes, a.of[at].node(at))
 		}
 	}
 	return nodes
 }
 
 // node shows the place of a child that is not there.
-func (s spot) node(at string) supervision.Node {
+func (a absence) node(at string) supervision.Node {
 	return supervision.Node{
 		ID: path.Base(at), Path: at, Kind: supervision.Supervisor.String(), Restart: supervision.Temporary.String(),
-		State: s.state, LastExit: s.why,
+		State: a.state, LastExit: a.why,
 	}
 }
 
@@ -92,10 +103,10 @@ func absent(t supervision.Node) bool {
 	return t.State == admin.StateParked || t.State == admin.StateStopped
 }
 
-// at returns the spot of the child of that path.
-func (p *parked) at(path string) (s spot, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok = p.spots[path]
-	return s, ok
+// at returns the absence of the child of that path.
+func (a *absences) at(path string) (one absence, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one, ok = a.of[path]
+	return one, ok
 }

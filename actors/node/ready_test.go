@@ -1,0 +1,201 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/actors/admin"
+	"millrace/actors/port"
+	"millrace/core/pos"
+	"millrace/core/upload"
+)
+
+// inTrouble demands what the status of the stream shop says is wrong.
+func (s *site) inTrouble(want string) {
+	s.t.Helper()
+	st, err := s.Stream(s.t.Context(), "shop")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if want == "" && st.Trouble != "" {
+		s.t.Errorf("the stream's trouble is %q", st.Trouble)
+	}
+	says(s.t, st.Trouble, want)
+}
+
+func (s *site) stopAll(paths ...string) {
+	s.t.Helper()
+	for _, path := range paths {
+		if err := s.Terminate(s.t.Context(), path); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+// Of what hangs together the first in order is the trouble: the log, its capture, its uploads.
+func TestTheTroubleOfAStream(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		s.inTrouble("")
+		s.stopAll("node/tiering/stream_factory/shop")
+		s.inTrouble("uploading is stopped: " + byOperator + "; the reconciler starts it again at its next look")
+		s.stopAll("node/captures/shop")
+		s.inTrouble("capture shop is stopped: " + byOperator + "; the keeper starts it again within a minute")
+		s.stopAll("node/log/shop")
+		s.inTrouble("the log is stopped: " + byOperator + "; the keeper starts it again within a minute")
+		pass(2 * time.Minute)
+		s.inTrouble("")
+		s.stopAll("node/log/shop/writer")
+		s.inTrouble("the log is stopped: the keeper starts it again within a minute")
+		pass(2 * time.Minute)
+		if _, err := s.SetTiering(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		s.inTrouble("")
+	})
+}
+
+// A replica reader that runs and does not get on is the stream's trouble.
+func TestUploadingThatStalls(t *testing.T) {
+	n := &Node{wish: wish{configured: true}}
+	s := admin.StreamStatus{State: "running", Tiering: upload.Status{Stream: upload.StreamStatus{State: "stalled", Why: "planned"}}}
+	if got := n.trouble(s); got != "uploading is stalled: planned" {
+		t.Errorf("the trouble is %q", got)
+	}
+	n.wish.configured = false
+	if got := n.trouble(s); got != "" {
+		t.Errorf("with tiering disabled the trouble is %q", got)
+	}
+}
+
+// Each of the world's failures is a reason for not being ready, and the trouble of the
+// stream, for as long as it lasts.
+func TestWhatTheWorldRefusesIsAReason(t *testing.T) {
+	for what, c := range map[string]struct {
+		begin, end      func(s *site)
+		reason, trouble string
+	}{
+		"the database is down": {
+			func(s *site) { s.db.SetDown(true) }, func(s *site) { s.db.SetDown(false) },
+			"capture shop: waiting: ", "capture shop: ",
+		},
+		"the disk does not read": {
+			func(s *site) {
+				s.diskFault.set(map[string]error{"list": errors.New("planned"), "open": errors.New("planned"), "create": errors.New("planned")})
+				s.live("node/log/shop/writer").Kill()
+			}, func(s *site) { s.diskFault.set(nil) },
+			"log shop is waiting: ", "the log is waiting: ",
+		},
+		"the store refuses": {
+			func(s *site) { s.storeFault.set(map[string]error{"get": port.Denied, "probe": port.Denied}) }, func(s *site) { s.storeFault.set(nil) },
+			"the object store is not accessible: no (", "",
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			standing(t, func(t *testing.T, s *site) {
+				c.begin(s)
+				pass(3 * time.Minute)
+				ok, why := s.Ready()
+				if ok {
+					t.Fatal("ready")
+				}
+				if !slices.ContainsFunc(why, func(r string) bool { return strings.HasPrefix(r, c.reason) && r != c.reason }) {
+					t.Errorf("reasons %q, want %q and more", why, c.reason)
+				}
+				s.inTrouble(c.trouble)
+				c.end(s)
+				pass(3 * time.Minute)
+				s.ready()
+				s.inTrouble("")
+			})
+		})
+	}
+}
+
+// While what all uploads run under is away that is the one reason, not one for each stream;
+// and while tiering is disabled nothing of it is missed.
+func TestOneReasonForAllUploads(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		s.stopAll("node/tiering/stream_factory")
+		s.unready("tiering/stream_factory does not run: millrace tree restart node/tiering/stream_factory starts it")
+		if _, err := s.SetTiering(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		s.ready()
+	})
+}
+
+// What misses is named once, by its stream, and not again as a process.
+func TestOneReasonForOneThing(t *testing.T) {
+	standing(t, func(_ *testing.T, s *site) {
+		s.stopAll("node/tiering/stream_factory/shop/replica_reader")
+		s.unready("tiering of stream shop is stopped: the reconciler starts it again at its next look")
+	})
+}
+
+// What is lost shows until it is declared, and only where it is known what the store holds
+// and where the local log begins. A seam that moved on has declared what lies below.
+func TestWhatIsLostAndNotDeclared(t *testing.T) {
+	for what, c := range map[string]struct {
+		state            admin.RemoteState
+		floor, seam, was pos.Offset
+		want             []admin.Gap
+	}{
+		"a hole":                      {admin.RemoteKnown, 50, 20, 20, []admin.Gap{{From: 20, To: 50}}},
+		"no hole":                     {admin.RemoteKnown, 20, 20, 20, nil},
+		"the seam has moved on":       {admin.RemoteKnown, 50, 50, 20, nil},
+		"nothing was ever stored":     {admin.RemoteKnown, 50, pos.NoOffset, pos.NoOffset, []admin.Gap{{From: 0, To: 50}}},
+		"the store is not known":      {admin.RemoteUnknown, 50, pos.NoOffset, 20, nil},
+		"the local log does not know": {admin.RemoteKnown, pos.NoOffset, 20, 20, nil},
+	} {
+		s := admin.StreamStatus{
+			RemoteState: c.state, LocalFirst: c.floor, SeamNext: c.seam,
+			Tiering: upload.Status{Remote: upload.RemoteStatus{Known: true, PersistedNext: c.was}},
+		}
+		if got := undeclared(s); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", what, got, c.want)
+		}
+	}
+}
+
+// A node that has never heard which streams it has can't say that they run; what was once
+// known stays known.
+func TestReadyNeedsToKnowTheStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.cfg.Captures = nil
+		s.metaFault.set(map[string]error{"streams": port.Unavailable})
+		s.boot()
+		defer s.stop()
+		_, why := s.Ready()
+		if len(why) == 0 {
+			t.Fatal("ready")
+		}
+		says(t, why[len(why)-1], "which streams this node has is not known yet: ")
+		pass(5 * time.Minute)
+		_, why = s.Ready()
+		if len(why) != 1 {
+			t.Fatalf("reasons %q", why)
+		}
+		says(t, why[0], "which streams this node has is not known yet: ")
+		says(t, why[0], port.Unavailable.Error())
+		s.metaFault.set(nil)
+		pass(time.Minute)
+		s.ready()
+		s.metaFault.set(map[string]error{"streams": port.Unavailable})
+		pass(5 * time.Minute)
+		s.ready()
+	})
+}
+
+// A node whose tree has ended is not ready, whatever it was.
+func TestAStoppedNodeIsNotReady(t *testing.T) {
+	standing(t, func(_ *testing.T, s *site) {
+		s.stop()
+		s.unready(notUp)
+	})
+}

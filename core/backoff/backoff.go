@@ -1,0 +1,15 @@
+package backoff
+
+import "time"
+
+// Doubling is the pause after the first failure, and the longest one.
+type Doubling struct{ First, Last time.Duration }
+
+// After returns the pause after so many failures in a row, the first of which counts as 1.
+func (d Doubling) After(failures int) time.Duration {
+	pause := d.First
+	for ; failures > 1 && pause < d.Last; failures-- {
+		pause *= 2
+	}
+	return min(pause, d.Last)
+}
