@@ -13,3 +13,11 @@ func (d Doubling) After(failures int) time.Duration {
 	}
 	return min(pause, d.Last)
 }
+
+// Jittered returns a pause between half of After's and all of it ("equal jitter"), picked by
+// a random number: what failed at one moment is not tried again at one moment.
+func (d Doubling) Jittered(failures int, random uint64) time.Duration {
+	pause := d.After(failures)
+	half := pause / 2
+	return half + time.Duration(random%uint64(pause-half+1))
+}

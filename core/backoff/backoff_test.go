@@ -29,3 +29,20 @@ func TestDoubling(t *testing.T) {
 		}
 	}
 }
+
+func TestJitter(t *testing.T) {
+	d := Doubling{10, 15}
+	for failures, all := range map[int][]time.Duration{1: {5, 6, 7, 8, 9, 10}, 2: {7, 8, 9, 10, 11, 12, 13, 14, 15}} {
+		for random := range uint64(100) {
+			if got, want := d.Jittered(failures, random), all[random%uint64(len(all))]; got != want {
+				t.Errorf("after %d failures %d picks %d, want %d", failures, random, got, want)
+			}
+		}
+	}
+	if got := d.Jittered(9, math.MaxUint64); got < 7 || got > 15 {
+		t.Errorf("the largest number picks %d", got)
+	}
+	if got := (Doubling{}).Jittered(1, 5); got != 0 {
+		t.Errorf("no pause is %d", got)
+	}
+}

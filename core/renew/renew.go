@@ -207,10 +207,9 @@ func (m *Machine) failed(why string, random uint64, out []Effect) []Effect {
 	return out
 }
 
-// pause is the back-off, somewhere in the second half of what it doubles to.
+// pause is the back-off.
 func (m *Machine) pause(random uint64) time.Duration {
-	d := backoff.Doubling{First: m.cfg.Retry, Last: m.cfg.MaxRetry}.After(m.failures)
-	return d/2 + time.Duration(random%uint64(d/2+1))
+	return backoff.Doubling{First: m.cfg.Retry, Last: m.cfg.MaxRetry}.Jittered(m.failures, random)
 }
 
 func (m *Machine) rejected(out []Effect) []Effect {

@@ -3,6 +3,7 @@ package upload
 import (
 	"time"
 
+	"millrace/core/backoff"
 	"millrace/core/fragment"
 	"millrace/core/pos"
 )
@@ -68,28 +69,20 @@ func (c *Config) deadlineFor(bytes int64) time.Duration {
 	return c.TransferDeadline + time.Duration(bytes/slowestRate)*time.Second
 }
 
-// Pauses between tries. All but the first of the transient ones are jittered.
-const (
-	transientPause, maxTransientPause = 10 * time.Millisecond, 5 * time.Second
-	lastingPause, maxLastingPause     = time.Second, 30 * time.Second
+// Pauses between tries.
+var (
+	transient = backoff.Doubling{First: 10 * time.Millisecond, Last: 5 * time.Second}
+	lasting   = backoff.Doubling{First: time.Second, Last: 30 * time.Second}
 )
 
-// pause returns how long to wait after a number of failures in a row: a value
-// between half of the doubling pause and all of it, picked by a random number
-// ("equal jitter"). The first transient failure is tried again at once.
+// pause returns how long to wait after a number of failures in a row. The first transient
+// failure is tried again at once.
 func pause(f Fault, failures int, random pos.UID) time.Duration {
-	d, limit := lastingPause, maxLastingPause
-	if f == FaultTransient {
-		if failures <= 1 {
-			return 0
-		}
-		d, limit = transientPause, maxTransientPause
-		failures--
+	switch {
+	case f != FaultTransient:
+		return lasting.Jittered(failures, uint64(random))
+	case failures <= 1:
+		return 0
 	}
-	for ; failures > 1 && d < limit; failures-- {
-		d *= 2
-	}
-	d = min(d, limit)
-	half := d / 2
-	return half + time.Duration(uint64(random)%uint64(d-half+1))
+	return transient.Jittered(failures-1, uint64(random))
 }

@@ -366,7 +366,7 @@ func TestItem12ADeletedStreamIsNoNewOne(t *testing.T) {
 	r.do(Start{r.stamp()})
 	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
 	r.do(RootRead{Stamp: r.stamp(), Result: Result{FaultMissing, "404"}})
-	r.after(maxLastingPause)
+	r.after(lasting.Last)
 	one[ReadPointer](r)
 	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no pointer"}})
 	one[Forget](r)

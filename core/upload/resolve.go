@@ -107,7 +107,7 @@ func (m *Machine) unresolved(why string) {
 func (m *Machine) stall(why string) {
 	m.counts.ResolutionFailures++
 	m.fails++
-	m.waitFor(phaseStalled, m.at.Now.Add(maxLastingPause), why)
+	m.waitFor(phaseStalled, m.at.Now.Add(lasting.Last), why)
 	m.sparse(m.fails, LevelError, "the manifest is damaged, restore it or give it up with millrace stream reset: "+why)
 }
 
@@ -146,7 +146,7 @@ func (m *Machine) inspected(in Inspected) {
 	switch {
 	case in.Gen != m.gen || m.phase != phasePlacing:
 	case in.Fault != FaultNone:
-		m.waitFor(phaseShort, m.at.Now.Add(lastingPause), in.Why)
+		m.waitFor(phaseShort, m.at.Now.Add(lasting.First), in.Why)
 	default:
 		m.place(in.Local)
 	}
