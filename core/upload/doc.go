@@ -29,9 +29,14 @@
 // Every failure of the world is a state with a time at which it is tried again.
 // Each thing that can be tried again has a time of its own (a fragment, the anchor,
 // the root, the pointer, the reading of the log), and Step looks at all of them each
-// time: no event has to remember to re-arm another.
+// time: no event has to remember to re-arm another. What has failed for as long as Passes, or
+// for a reason that does not pass by itself, is shown as a stall, with the offset that does
+// not get on. While the store is away one thing of a stream tries it.
 //
 // When the truth has to be learned anew (the pointer was moved by somebody else), the
 // generation is raised and what was under way is dropped: what comes back for an
-// earlier generation is ignored. Whoever waits for an offset goes on waiting.
+// earlier generation is ignored. Whoever waits for an offset goes on waiting. So it is when
+// the store was claimed anew: what this node remembers of it counts for nothing then, and the
+// local log keeps what it has. A manifest that is lost is never taken for an empty one; only
+// an operator gives it up.
 package upload
