@@ -11,6 +11,7 @@ import (
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/probe"
 	"millrace/core/upload"
 )
 
@@ -197,5 +198,35 @@ func TestAStoppedNodeIsNotReady(t *testing.T) {
 	standing(t, func(_ *testing.T, s *site) {
 		s.stop()
 		s.unready(notUp)
+	})
+}
+
+// A store that does not answer is a reason once that lasts, whether or not something waits for
+// it, and then it is the one reason of all streams' uploads.
+func TestAStoreThatIsAwayIsAReason(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		s.storeFault.set(map[string]error{"probe": port.Unavailable})
+		s.stopAll("node/tiering/stream_factory/shop")
+		if _, why := s.Ready(); len(why) != 1 || !strings.HasPrefix(why[0], "tiering of stream shop is stopped") {
+			t.Fatalf("not ready for %q", why)
+		}
+		pass(time.Minute - time.Second) // it has been looked at
+		asked := s.tieringStatus(idStoreMonitor).(probe.Status)
+		since := time.Since(asked.UnsureSince.Time())
+		if asked.UnsureSince == 0 || since >= upload.Passes {
+			t.Fatalf("shown is %+v", asked)
+		}
+		pass(upload.Passes - since - time.Millisecond)
+		if _, why := s.Ready(); slices.ContainsFunc(why, func(w string) bool { return strings.Contains(w, "object store") }) {
+			t.Errorf("not ready for %q, though it may pass", why)
+		}
+		pass(time.Millisecond)
+		_, why := s.Ready()
+		if len(why) != 1 || !strings.HasPrefix(why[0], "it is not known whether the object store is accessible: unknown since ") {
+			t.Errorf("not ready for %q", why)
+		}
+		s.storeFault.set(nil)
+		pass(2 * time.Minute)
+		s.ready()
 	})
 }
