@@ -111,7 +111,7 @@ func TestEachAnswerHasItsClass(t *testing.T) {
 		hint   string
 	}{
 		{503, "SlowDown", port.Throttled, ""},
-		{503, "ServiceUnavailable", port.Throttled, ""},
+		{503, "ServiceUnavailable", port.Unavailable, ""}, // also what the SDK makes of a gateway's 503 without a code
 		{429, "TooManyRequests", port.Throttled, ""},
 		{400, "ThrottlingException", port.Throttled, ""},
 		{500, "InternalError", port.Unavailable, ""},
@@ -174,7 +174,7 @@ func TestAnswersWithoutWords(t *testing.T) {
 		want   port.Class
 		probe  port.Class
 	}{
-		{503, "", port.Throttled, port.Throttled},
+		{503, "", port.Unavailable, port.Unavailable},
 		{500, "<html>oops</html>", port.Unavailable, port.Unavailable},
 		{502, strings.Repeat("x", 1<<20), port.Unavailable, port.Unavailable},
 		{403, "", port.Denied, port.Denied},

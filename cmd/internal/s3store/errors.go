@@ -99,7 +99,7 @@ var byCode = map[string]verdict{
 // byStatus classes an answer whose code is not in byCode, or that had none.
 func byStatus(status int) verdict {
 	switch {
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests:
 		return verdict{class: port.Throttled}
 	case status == http.StatusNotImplemented:
 		return verdict{class: port.Denied, hint: "the store does not know what was asked"}

@@ -80,7 +80,7 @@ func TestAStoreThatGivesNothingBackIsAsked(t *testing.T) {
 		{404, 0, port.Unavailable, "has no such object: does a gateway"},
 		{200, 5, port.Unavailable, "has 5 bytes of 6: does a gateway"},
 		{403, 0, port.Denied, "docs/operations.md"},
-		{503, 0, port.Throttled, ""},
+		{503, 0, port.Unavailable, ""},
 	} {
 		server.set(answers("", c.status, c.size))
 		if err := putLate(t, s.Uploads()); port.ClassOf(err) != c.want || !strings.Contains(err.Error(), c.hint) {
