@@ -13,8 +13,9 @@ type Uploads interface {
 	// CutStream ends the fragment that is being assembled of what was committed until now,
 	// however small it is, so that it is uploaded at once.
 	CutStream(ctx context.Context, stream string) (CutStatus, error)
-	// ResetStream gives up a stream's stored manifest that is lost or damaged: the store's part
-	// begins anew where local disk begins. Exists: it is neither, as far as is known.
+	// ResetStream gives up what the store has lost of a stream: the stored manifest if that is
+	// lost or damaged, else the first objects that it names. Exists: nothing is lost, as far as
+	// is known.
 	ResetStream(ctx context.Context, stream string) (ResetStatus, error)
 	// Durable waits until everything up to next, exclusive, is durable in the store, but no
 	// longer than wait. NoOffset stands for everything that is committed now. That it is not
@@ -64,10 +65,12 @@ type CutStatus struct {
 	Chunks int        `json:"chunks"`
 }
 
-// ResetStatus is a stored manifest that was given up.
+// ResetStatus is what was given up of a stream. From is the earliest that it can be: where a
+// manifest that is lost began is not known.
 type ResetStatus struct {
 	Stream string     `json:"stream"`
-	Next   pos.Offset `json:"given_up_next"` // where it ended, exclusive
+	From   pos.Offset `json:"given_up_from"`
+	Next   pos.Offset `json:"given_up_next"` // exclusive
 }
 
 // DurableStatus says whether everything up to an offset is durable in the object store.

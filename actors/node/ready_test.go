@@ -13,6 +13,7 @@ import (
 	"millrace/core/pos"
 	"millrace/core/probe"
 	"millrace/core/upload"
+	"millrace/test/fake/fakestore"
 )
 
 // inTrouble demands what the status of the stream shop says is wrong.
@@ -224,6 +225,28 @@ func TestAStoreThatIsAwayIsAReason(t *testing.T) {
 		}
 		s.storeFault.set(nil)
 		pass(2 * time.Minute)
+		s.ready()
+	})
+}
+
+// A store that is not ours has lost nothing.
+func TestAResetIsRefusedInAStoreThatIsNotOurs(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		_, err := s.ResetStream(t.Context(), "shop")
+		refused(t, err, admin.Exists, "neither lost nor damaged")
+		store := s.ports.Store.(*fakestore.Store)
+		for _, key := range store.Keys() {
+			store.Drop(key)
+		}
+		pass(2 * time.Minute)
+		_, err = s.ResetStream(t.Context(), "shop")
+		refused(t, err, admin.Unavailable, "is not known to be this cluster's: accessible is no (the cluster's marker is missing)")
+		if _, err := s.ClaimStore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		_, err = s.ResetStream(t.Context(), "shop")
+		refused(t, err, admin.Exists, "neither lost nor damaged")
 		s.ready()
 	})
 }

@@ -10,12 +10,16 @@ import (
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/core/pos"
+	"millrace/core/probe"
 	"millrace/core/upload"
 )
 
 const (
 	// readerTime is how long a replica reader may take to answer an operator.
 	readerTime = 5 * time.Second
+	// resetTime is how long a reset may take: it looks for what is there, and stores a list of
+	// objects without what is not.
+	resetTime = 20 * time.Second
 	// cutReadTime is how much of it the local log may take to be read.
 	cutReadTime = 3 * time.Second
 )
@@ -113,10 +117,19 @@ func cutRefused(name string, cut upload.CutAnswer) error {
 	return &admin.Error{Class: admin.Unavailable, What: what, Hint: hint}
 }
 
-// ResetStream implements admin.Uploads.
+// ResetStream implements admin.Uploads. In a store that is not known to be the right one
+// nothing is lost.
 func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus, error) {
+	if s, ok := n.tieringStatus(idStoreMonitor).(probe.Status); ok && !s.Owned {
+		return admin.ResetStatus{}, &admin.Error{
+			Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()),
+			Hint: "mend the store or its configuration, or say millrace tiering claim if this is what shall be uploaded to",
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, resetTime)
+	defer cancel()
 	answer, err := n.steer(ctx, name, "resetting", func(h *actors.Handle) (any, error) {
-		return askReader(ctx, h, upload.ResetManifest{})
+		return h.Call(ctx, upload.ResetManifest{})
 	})
 	if err != nil {
 		return admin.ResetStatus{}, err
@@ -125,10 +138,10 @@ func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus,
 	if reset.Refused != "" {
 		return admin.ResetStatus{}, &admin.Error{
 			Class: admin.Exists, What: fmt.Sprintf("stream %q was not reset: %s", name, reset.Refused),
-			Hint: "only a list of objects that is not in the store, or is damaged, is given up; millrace status " + name + " tells what the stream waits for",
+			Hint: "only what is not in the store, or is damaged, is given up; millrace status " + name + " tells what the stream waits for",
 		}
 	}
-	return admin.ResetStatus{Stream: name, Next: reset.Next}, nil
+	return admin.ResetStatus{Stream: name, From: reset.From, Next: reset.Next}, nil
 }
 
 // Durable implements admin.Uploads.

@@ -157,7 +157,7 @@ func TestCutIsPassedOn(t *testing.T) {
 }
 
 func TestResetIsPassedOn(t *testing.T) {
-	answer := upload.ResetAnswer{Next: 40}
+	answer := upload.ResetAnswer{From: 20, Next: 40}
 	n := withReader(t, true, func(ask any) any {
 		if _, ok := ask.(upload.ResetManifest); ok {
 			return answer
@@ -165,7 +165,7 @@ func TestResetIsPassedOn(t *testing.T) {
 		return nil
 	})
 	defer n.system.Close()
-	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got != (admin.ResetStatus{Stream: "s", Next: 40}) {
+	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got != (admin.ResetStatus{Stream: "s", From: 20, Next: 40}) {
 		t.Fatalf("reset %+v, %v", got, err)
 	}
 	answer = upload.ResetAnswer{Refused: "planned", Next: pos.NoOffset}

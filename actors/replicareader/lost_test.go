@@ -49,7 +49,7 @@ func TestABucketThatIsMadeAnewUnderARunningStream(t *testing.T) {
 			if row, _ := b.table.Manifest(streamID); row.State == manifest.StateResolved {
 				t.Fatalf("readers are told %+v", row)
 			}
-			if a, err := reset(h); err != nil || a.Refused != "" || a.Next != 100 {
+			if a, err := reset(h); err != nil || a.Refused != "" || a.From != 0 || a.Next != 50 {
 				t.Fatalf("%+v, %v", a, err)
 			}
 			b.until(140)

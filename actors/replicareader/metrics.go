@@ -30,6 +30,7 @@ var counters = []struct {
 	{"gap_records_total", func(c upload.Counts) int64 { return c.GapRecords }},
 	{"fragments_expired_total", func(c upload.Counts) int64 { return c.Expired }},
 	{"bytes_expired_total", func(c upload.Counts) int64 { return c.BytesExpired }},
+	{"manifest_resets_total", func(c upload.Counts) int64 { return c.Resets }},
 	{"divergences_total", func(c upload.Counts) int64 { return c.Divergences }},
 }
 

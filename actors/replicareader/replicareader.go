@@ -62,7 +62,6 @@ type replicaReader struct {
 	waiters  map[upload.WaiterID]*actors.Request // who waits for an upload.Durable or CutAnswer
 	asked    upload.WaiterID                     // the last
 	seam     seam
-	cached   manifest.Row // what the node knew before this process said that it may be old
 	counted  upload.Counts
 	// published: the counters have begun
 	published bool
@@ -112,7 +111,6 @@ func (r *replicaReader) Init(c *actors.Context) error {
 		return fmt.Errorf("replica reader of %s: a former one has not ended yet", r.id)
 	}
 	c.OnExit(func() { r.cfg.Metrics.Forget("stream", string(r.id)) })
-	r.cached, _ = r.cfg.Manifests.Manifest(r.id)
 	c.Monitor(r.cfg.Local.Writer)
 	r.cfg.Registry.Subscribe(c, r.name("manifest_replica", ""))
 	r.cfg.Registry.Subscribe(c, r.name("governor", ""))

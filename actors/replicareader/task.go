@@ -100,7 +100,7 @@ func (r *replicaReader) readPointer(ctx context.Context, e upload.ReadPointer) u
 	ctx, cancel := context.WithTimeout(ctx, metadataDeadline)
 	defer cancel()
 	p, err := r.cfg.Metadata.Pointer(ctx, r.id)
-	return upload.PointerRead{Gen: e.Gen, Pointer: upload.Pointer(p), Cached: r.cached, Result: resultOf(err)}
+	return upload.PointerRead{Gen: e.Gen, Pointer: upload.Pointer(p), Result: resultOf(err)}
 }
 
 func (r *replicaReader) readRoot(ctx context.Context, e upload.ReadRoot) upload.Input {

@@ -44,6 +44,44 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 			}
 		})
 	}
+	// One that is busy with everything is away, too.
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		pass(time.Minute)
+		for _, failures := range []int{busyFor - 1, busyFor} {
+			b.fails(port.Throttled)
+			asked := b.asked.Load()
+			for range failures {
+				if b.put(b.t.Context()) == nil {
+					t.Fatal("it does not fail")
+				}
+				synctest.Wait()
+			}
+			if looks := b.asked.Load() - asked - int64(failures); (looks > 0) != (failures == busyFor) {
+				t.Errorf("%d operations of looks after %d failures", looks, failures)
+			}
+			b.fault.Store(nil)
+			if err := b.put(b.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	// A deletion that fails is one as well.
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		pass(time.Minute)
+		b.fails(port.Unavailable)
+		asked := b.asked.Load()
+		if _, err := b.gate.Guard(b.store).Delete(b.t.Context(), []string{"p/a"}); err == nil {
+			t.Fatal("it does not fail")
+		}
+		synctest.Wait()
+		if b.asked.Load() == asked+1 {
+			t.Error("it did not look")
+		}
+	})
 	inBubble(t, func(b *bench) {
 		b.start()
 		b.shows("yes", 1, passes)
@@ -90,6 +128,20 @@ func TestManyFailuresAreLookedAtNowAndThen(t *testing.T) {
 				t.Errorf("%d looks in a minute", looks)
 			}
 			b.shows("unknown", 1, passes)
+			b.fault.Store(nil)
+			pass(5 * time.Second)
+			b.shows("yes", 1, passes)
+			// The next one after all was well is looked at again.
+			pass(time.Minute)
+			asked = b.asked.Load()
+			b.fails(port.Unavailable)
+			if b.put(b.t.Context()) == nil {
+				t.Fatal("it does not fail")
+			}
+			synctest.Wait()
+			if b.asked.Load() == asked+1 {
+				t.Error("it did not look")
+			}
 			b.fault.Store(nil)
 			pass(5 * time.Second)
 			b.shows("yes", 1, passes)

@@ -22,6 +22,7 @@ type Gate struct {
 
 	monitor atomic.Pointer[actors.Handle] // whom doubts are told
 	doubted atomic.Bool                   // it was told, and has not looked at it yet
+	busy    atomic.Int32                  // operations that the store had no time for, in a row
 }
 
 // verdict is whose the prefix is. A nil one: not known.
@@ -29,6 +30,9 @@ type verdict struct{ refused error } // nil: ours
 
 // NewGate returns a gate that is closed: it is not known whose the prefix is.
 func NewGate() *Gate { return &Gate{born: time.Now(), known: make(chan struct{})} }
+
+// busyFor is how many operations in a row a store may have no time for.
+const busyFor = 8
 
 // patience is how long after a start a put or deletion waits for the first verdict: it
 // comes within moments of a store that answers, and nothing has failed until then.
@@ -116,16 +120,24 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	return failed, err
 }
 
-// ended makes the monitor look at a store that did not do what it was asked. One that is
-// busy or full, or finds that the object is there already, is well; nor does it say anything
-// that the node gave the operation up.
+// ended makes the monitor look at a store that did not do what it was asked. One that is full,
+// or finds that the object is there already, is well, and so is one that is busy unless it does
+// nothing else; nor does it say anything that the node gave the operation up.
 func (g *Gate) ended(ctx context.Context, err error) {
-	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+	if err == nil {
+		g.busy.Store(0)
+		return
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	switch port.ClassOf(err) {
-	case port.Throttled, port.Full, port.Exists:
+	case port.Full, port.Exists:
 		return
+	case port.Throttled:
+		if g.busy.Add(1) < busyFor {
+			return
+		}
 	default: // it may be away, or another one than before
 	}
 	if h := g.monitor.Load(); h != nil && g.doubted.CompareAndSwap(false, true) {

@@ -192,10 +192,10 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 func newResetCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset NAME",
-		Short: "Give up what the store held of a stream whose list of objects is lost",
-		Long: "Begin the store's part of a stream anew, where local disk begins: what local disk holds is uploaded again, and what lay in\n" +
-			"the store alone can't be read any more. It is done only where the stored list of objects is not in the store, or is\n" +
-			"damaged, and is to be said once it can't be restored. No object is deleted but that list.",
+		Short: "Give up what the store has lost of a stream",
+		Long: "Go on with a stream whose list of objects is not in the store any more, or is damaged, or whose first objects are not there:\n" +
+			"to be said once they can't be restored. All is looked for again first, and what is there is kept. What is in no tier can't\n" +
+			"be read any more, and counts as a gap; what local disk holds is uploaded again.",
 		Args: operands(1, "NAME"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			return ask(g, http.MethodPost, streamPath(names[0])+"/reset", nil, showReset)
@@ -204,7 +204,7 @@ func newResetCommand(g *globals) *cobra.Command {
 }
 
 func showReset(w io.Writer, r admin.ResetStatus) {
-	fmt.Fprintf(w, "given up: the list of objects of %s, which ended at offset %s; what local disk holds is uploaded again\n", r.Stream, r.Next)
+	fmt.Fprintf(w, "given up: %s of %s; the stream begins at offset %s\n", span(r.From, r.Next), r.Stream, r.Next)
 }
 
 // say prints an answer as it came with --json, else as text.

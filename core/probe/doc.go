@@ -7,8 +7,8 @@
 // Anything else (a timeout, a server error, throttling) says nothing of the store and
 // leaves the state as it is: only that it is unknown now is shown.
 //
-//   - The first round is at once. The next one is Retry later while anything is unknown or
-//     the prefix is not known to be ours, Interval later otherwise.
+//   - The first round is at once. The next one is Retry later until all is well, Interval later
+//     then, and while another cluster owns the prefix.
 //   - Until the prefix is known to be ours nothing is put or deleted. Once it is, no failure
 //     takes that back; only another owner does, and a marker or bucket that is gone, or a
 //     marker that is damaged: then this may be an empty store in the place of ours. It is

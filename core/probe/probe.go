@@ -9,8 +9,8 @@ import (
 
 // Config is fixed for the life of a Machine.
 type Config struct {
-	Interval time.Duration // between rounds while all is known; not above 0: 5 minutes
-	Retry    time.Duration // between rounds otherwise; not above 0: 5 s
+	Interval time.Duration // between rounds while all is well; not above 0: 5 minutes
+	Retry    time.Duration // between rounds otherwise, see restless; not above 0: 5 s
 	Timeout  time.Duration // of one question; not above 0: 30 s
 }
 
@@ -44,7 +44,7 @@ const (
 //	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
 //	S3 the state is never Accessible before the prefix is known to be ours
 //	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
-//	S5 the next round is at most Interval away, Retry while anything is unknown
+//	S5 the next round is at most Interval away, Retry while not all is well
 type Machine struct {
 	cfg     Config
 	started bool
@@ -272,7 +272,7 @@ func (m *Machine) wait() time.Duration {
 // restless reports whether the next round is to be soon. Another owner is no such case:
 // that an operator mends, and not within seconds.
 func (m *Machine) restless() bool {
-	return !m.status.Definite() || !m.owned && m.status.Verdict != Foreign
+	return !m.status.well() && !(m.status.Definite() && m.status.Verdict == Foreign)
 }
 
 func (m *Machine) unsure(why string) {

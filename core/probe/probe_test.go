@@ -124,8 +124,8 @@ func TestDefiniteAnswers(t *testing.T) {
 			}
 			r.round(after, after, effects...)
 			next := 5 * minute
-			if after.Verdict != Accessible && after.Verdict != Foreign && (!wasOwned || after.Verdict.disowns()) {
-				next = 5 * second // it is not known whose the prefix is
+			if after.Verdict != Accessible && after.Verdict != Foreign {
+				next = 5 * second // until it is well
 			}
 			r.shows(words[after.Verdict], next)
 			if owned := after.Verdict == Accessible || wasOwned && !after.Verdict.disowns(); r.m.Owned() != owned {
@@ -171,9 +171,9 @@ func TestUnsureLeavesTheState(t *testing.T) {
 	r.round(unsure, yes) // the store answers, its marker can't be read
 	r.shows("unknown since 1970-01-01T00:06:05Z (timed out); yes before that", 5*second)
 	r.round(yes, denied)
-	r.shows("no (access denied): 403", 5*minute)
+	r.shows("no (access denied): 403", 5*second)
 	r.round(unsure, denied)
-	r.shows("no (access denied): 403", 5*minute)
+	r.shows("no (access denied): 403", 5*second)
 	if want := 4; len(r.notes) != want {
 		t.Errorf("noted %q, want %d transitions", r.notes, want)
 	}

@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"millrace/core/manifest"
 	"millrace/core/pace"
 	"millrace/core/pos"
 	"millrace/core/segment"
@@ -80,7 +79,6 @@ type (
 		Stamp
 		Gen     Gen
 		Pointer Pointer
-		Cached  manifest.Row // what the node's manifest replica has
 		Result
 	}
 	// RootRead answers ReadRoot.

@@ -38,14 +38,12 @@ type Machine struct {
 	shown   bool               // the manifest replica was told of stored
 	// lost: the pointer names a manifest that is not in the store, or is damaged.
 	lost bool
-	// doubted: what the node knows of the manifest may be of another store than this one, and
-	// a root in it may name objects of that one: it is read, and held to its first object.
-	doubted bool
-	root    *manifest.Manifest // read, while its first object is looked for
+	root *manifest.Manifest // read, while objects that it names are looked for
+	// resetting: an operator gives up what is lost, see reset.go.
+	resetting *resetting
 	// contradicted: the log is known to disagree with stored, and the edit that cures it
 	// is not persisted yet. Until then nobody is told of stored.
 	contradicted bool
-	anew         bool // the store's part of the stream begins anew where the local log does
 	live         *manifest.Draft
 	now          *manifest.Manifest // what live holds
 	edits        []manifest.Edit    // from stored to now
@@ -96,6 +94,7 @@ type retry struct {
 	at      pos.Millis // not before
 	since   pos.Millis // the first of them
 	lasting bool       // the last was no transient one
+	stuck   bool       // one of them was none
 	why     string     // the last
 }
 
@@ -105,6 +104,7 @@ func (r *retry) failed(res Result, at Stamp) {
 	}
 	r.fails++
 	r.lasting, r.why = res.Fault != FaultTransient, res.Why
+	r.stuck = r.stuck || r.lasting
 	r.at = at.Now.Add(pause(res.Fault, r.fails, at.UID))
 }
 
@@ -249,14 +249,14 @@ func (m *Machine) setWake() {
 // restart learns the truth anew: what is under way may rest on another one.
 func (m *Machine) restart(why string) {
 	m.fails++
-	m.drop()
+	m.drop(why)
 	m.shown = false
 	m.emit(ShowPending{})
 	m.waitFor(phaseWaiting, m.at.Now.Add(pause(FaultLasting, m.fails, m.at.UID)), why)
 }
 
 // drop ends all that is under way, and what comes back of it is ignored.
-func (m *Machine) drop() {
+func (m *Machine) drop(why string) {
 	m.gen++
 	if refs := m.refs(); len(refs) > 0 {
 		m.emit(Withdraw{Refs: refs})
@@ -265,7 +265,8 @@ func (m *Machine) drop() {
 	m.assembly.Reset()
 	m.flights, m.drain, m.persist = nil, drain{}, persist{}
 	m.edits, m.applied, m.drops = nil, load{}, nil
-	m.live, m.now, m.contradicted, m.anew = nil, nil, false, false
+	m.live, m.now, m.contradicted = nil, nil, false
+	m.endReset("it was interrupted: " + why)
 	m.anchors, m.anchor, m.lost = anchorUnknown, retry{}, false
 	m.away = retry{}
 }
@@ -276,7 +277,7 @@ func (m *Machine) waitFor(p phase, until pos.Millis, why string) {
 
 // deleted ends everything: the stream is no more.
 func (m *Machine) deleted() {
-	m.drop()
+	m.drop("the stream was deleted")
 	m.stored, m.shown = nil, false
 	m.emit(Forget{})
 	m.phase, m.until, m.why = phaseStopped, 0, "the stream was deleted"

@@ -162,7 +162,7 @@ func (m *Machine) readBack(in PointerRead) {
 		m.persisted()
 	case same && !p.refused:
 		p.stage = persistSwap
-		m.persistFailed(Result{Why: "the swap did not take effect"}, "the pointer to the manifest was not moved")
+		m.persistFailed(Result{FaultTransient, "the swap did not take effect"}, "the pointer to the manifest was not moved")
 	case in.Fault == FaultMissing && !same:
 		m.deleted()
 	default:
@@ -212,6 +212,7 @@ func (m *Machine) persisted() {
 	m.emit(Seam{Next: m.stored.Next, Seq: m.stored.Revision})
 	m.collect(garbage)
 	m.retired(before, edits)
+	m.resetDone()
 	m.answer()
 }
 

@@ -14,15 +14,16 @@ type StoreBack struct{}
 // operator had it put again: what the stored manifest names may be gone.
 type StoreClaimed struct{}
 
-// ResetManifest asks a replica reader, with Call or Request, to give up a stored manifest that
-// is lost or damaged: the store's part of the stream begins anew where local disk begins. It
-// answers with ResetAnswer.
+// ResetManifest asks a replica reader, with Call or Request, to give up what the store has lost
+// of a stream: the stored manifest if that is lost or damaged, else the objects at its beginning
+// that are. It answers with ResetAnswer, once a manifest without them is stored.
 type ResetManifest struct{}
 
-// ResetAnswer answers ResetManifest.
+// ResetAnswer answers ResetManifest. What is in [From, Next) is given up.
 type ResetAnswer struct {
-	Refused string     // why nothing was done; "": it was
-	Next    pos.Offset // where what is given up ended
+	Refused string     // why nothing was given up, as far as is known; "": it was
+	From    pos.Offset // at the earliest: where a manifest that is lost began is not known
+	Next    pos.Offset
 }
 
 func (m *Machine) storeAnswers() {
@@ -40,26 +41,133 @@ func (m *Machine) storeAnswers() {
 	}
 }
 
+// storeReplaced learns the truth anew: what lies in the store, and which edits may be put on
+// top of it. Until then the local log frees nothing for having been uploaded.
 func (m *Machine) storeReplaced() {
-	m.doubted = true
 	m.emit(NoSeam{})
 	m.restart("the store was claimed anew, what it holds is looked at again")
 }
 
-// reset begins with an empty manifest in place of the one that can't be had. It has the
-// pointer's revision, so that the one put next follows it; nobody is told of it.
+// resetting is a reset from its being asked for until a manifest is stored without what it
+// gives up.
+//
+// All is looked at again first, since it may have come back: pointer, root, first object.
+// Where the root is there and its first objects are not, those that are missing are the ones
+// before some entry, which is searched for by halves. The store's part of the stream then
+// begins with that entry, or where the local log begins if that is earlier: what is there is
+// uploaded again.
+type resetting struct {
+	id       WaiterID
+	from     pos.Offset // of what was known
+	low, end int        // the first entry whose object is there is one of these; end: none is
+	given    bool       // what is lost is given up, and not persisted yet
+	next     pos.Offset // where it ends
+}
+
+const thereAgain = "the stored manifest is there again, with the first object that it names"
+
 func (m *Machine) reset(in Reset) {
-	if !m.lost {
-		why := "the stored manifest is neither lost nor damaged"
-		if m.phase != phaseOpen {
-			why = fmt.Sprintf("the stored manifest is not known to be lost or damaged, the stream is %s", phaseNames[m.phase])
+	refuse := func(why string) {
+		m.emit(ResetDone{ID: in.ID, ResetAnswer: ResetAnswer{Refused: why, From: pos.NoOffset, Next: pos.NoOffset}})
+	}
+	switch {
+	case m.resetting != nil:
+		refuse("another reset is under way")
+	case m.lost:
+		m.resetting = &resetting{id: in.ID}
+		if m.stored != nil {
+			m.resetting.from = m.stored.First
 		}
-		m.emit(ResetDone{ID: in.ID, ResetAnswer: ResetAnswer{Refused: why + because(m.why), Next: pos.NoOffset}})
+		m.resolve()
+	case m.phase == phaseOpen:
+		refuse("the stored manifest is neither lost nor damaged")
+	default:
+		refuse(fmt.Sprintf("the stored manifest is not known to be lost or damaged, the stream is %s", phaseNames[m.phase]) + because(m.why))
+	}
+}
+
+// resetWithout goes on with a reset whose root is lost or damaged; false if there is none.
+func (m *Machine) resetWithout() bool {
+	if m.resetting == nil {
+		return false
+	}
+	m.resetOn(manifest.New(m.pointer.Next).Stamped(m.pointer.Epoch, m.pointer.Revision))
+	return true
+}
+
+// search takes whether the object that was looked for is there, and looks for the next. The
+// first of all is that of entry 0.
+func (m *Machine) search(there bool) {
+	r, n := m.resetting, len(m.root.Entries)
+	switch {
+	case there && r.end == 0:
+		root := m.root
+		m.endReset(thereAgain)
+		m.resolved(m.pointer, root)
+		return
+	case r.end == 0:
+		r.low, r.end = 1, n
+	case there:
+		r.end = (r.low + r.end) / 2
+	default:
+		r.low = (r.low+r.end)/2 + 1
+	}
+	if r.low < r.end {
+		m.lookFor((r.low + r.end) / 2)
 		return
 	}
-	m.note(LevelWarn, fmt.Sprintf("an operator gives up the manifest that ended at %s: the store's part begins anew", m.pointer.Next))
+	r.from = m.root.First
+	m.resetOn(m.root)
+}
+
+// resetOn looks at the local log, with the root from which something is given up.
+func (m *Machine) resetOn(root *manifest.Manifest) {
 	m.emit(NoSeam{})
-	m.emit(ResetDone{ID: in.ID, ResetAnswer: ResetAnswer{Next: m.pointer.Next}})
-	m.lost, m.contradicted, m.anew = false, true, true
-	m.resolved(m.pointer, manifest.New(m.pointer.Next).Stamped(m.pointer.Epoch, m.pointer.Revision))
+	m.contradicted = true
+	m.resolved(m.pointer, root)
+}
+
+// giveUp changes the manifest, once it is known where the local log begins.
+func (m *Machine) giveUp(l Local) {
+	r := m.resetting
+	kept := m.now.Entries[min(r.end, len(m.now.Entries)):]
+	if len(kept) > 0 && l.First <= kept[0].First {
+		for i := range kept {
+			m.drops = append(m.drops, m.fragmentKey(kept[i].First, kept[i].UID))
+		}
+		kept = nil
+	}
+	r.given, r.next = true, l.First
+	if len(kept) > 0 {
+		r.next = kept[0].First
+	}
+	r.from = min(r.from, r.next)
+	m.edit(manifest.ResetEdit(r.next))
+	for i := range kept {
+		m.edit(manifest.AppendEdit(m.now, kept[i]))
+	}
+}
+
+// endReset answers a reset that gives nothing up after all.
+func (m *Machine) endReset(why string) {
+	if r := m.resetting; r != nil {
+		m.resetting = nil
+		m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{Refused: why, From: pos.NoOffset, Next: pos.NoOffset}})
+	}
+}
+
+// resetDone accounts for what a reset gave up: it is stored that it is.
+func (m *Machine) resetDone() {
+	r := m.resetting
+	if r == nil || !r.given {
+		return
+	}
+	m.resetting = nil
+	m.counts.Resets++
+	if r.next > r.from {
+		m.counts.Gaps++
+		m.counts.GapRecords += int64(r.next - r.from)
+	}
+	m.note(LevelError, fmt.Sprintf("an operator gave up what was lost: [%s, %s) is in no tier", r.from, r.next))
+	m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{From: r.from, Next: r.next}})
 }

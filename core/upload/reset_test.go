@@ -1,12 +1,14 @@
 package upload
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
+	"millrace/core/segment"
 )
 
 // The store answers again: what waited for a later time is tried now, also what an operator
@@ -73,8 +75,8 @@ func TestWhatDoesNotWaitForTheStoreIsNotTried(t *testing.T) {
 	}
 }
 
-// The store may be another one: what the node knows of it counts for nothing, the local log
-// frees nothing more, readers wait, and nothing that was under way is put on top of it.
+// The store may be another one: the local log frees nothing more, readers wait, and nothing
+// that was under way is put on top of it before root and first object were found in it.
 func TestAStoreThatWasClaimedAnewIsReadAnew(t *testing.T) {
 	r, refs := running(t, testConfig, 140)
 	r.upload(refs[0])
@@ -86,110 +88,82 @@ func TestAStoreThatWasClaimedAnewIsReadAnew(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	r.after(time.Second)
-	cached := manifest.Row{State: manifest.StateResolved, Manifest: stored()}
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
-	one[ReadRoot](r)
-	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
-	none[Inspect](r)
-	r.after(time.Minute)
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
-	one[ReadRoot](r) // not trusted before it was read once
-	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
-	// Nor before the first object that it names was found: it may have been put since.
-	if first := one[LookFor](r); first.Key != r.m.fragmentKey(0, 0xe00) {
-		t.Fatalf("looks for %s", first.Key)
+	if s := r.m.Status(); s.Stream.State != "resolving" || s.Trouble() == "" {
+		t.Fatalf("%+v", s.Stream) // still: it has not got on
 	}
-	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen - 1, Result: Result{FaultMissing, "no such key"}})
-	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
-	none[Inspect](r)
-	if r.m.lost {
-		t.Fatal("taken for lost")
-	}
-	r.after(time.Minute)
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
-	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
-	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen})
+	r.resolve(stored())
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
 	if seam := one[Seam](r); seam.Next != 100 {
 		t.Fatalf("seam %+v", seam)
 	}
-	if r.m.drain.want != 100 {
-		t.Fatalf("it goes on at %s", r.m.drain.want)
-	}
-	r.m.restart("a test says so")
-	r.after(time.Minute)
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored()), Cached: cached})
-	none[ReadRoot](r) // it was read, and is trusted again
-}
-
-// A root that was put into the bucket since that was made anew names objects that are gone
-// with the old one: it is as good as lost.
-func TestARootThatOutlivedItsObjectsIsLost(t *testing.T) {
-	r := opened(t, testConfig, stored(), log(0, 140))
-	r.do(StoreReplaced{r.stamp()})
-	for range 2 {
-		r.after(time.Minute)
-		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
-		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
-		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no such key"}})
-		none[Inspect](r)
-		if why := r.m.Status().Trouble(); !strings.Contains(why, "names first is not in the object store: no such key") {
-			t.Fatal(why)
-		}
-	}
-	r.do(Reset{Stamp: r.stamp(), ID: 1})
-	if a := one[ResetDone](r); a.Refused != "" || a.Next != 100 {
-		t.Fatalf("%+v", a)
-	}
-	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(50, 140)})
-	r.finishPersist()
-	if m := one[ShowSync](r).Manifest; m.First != 50 || !m.Empty() {
-		t.Fatalf("shown is %+v", m)
-	}
-	// An empty one names nothing that could be gone.
-	r.do(StoreReplaced{r.stamp()})
-	r.after(time.Minute)
-	r.resolve(manifest.New(50).Stamped(3, 8))
-}
-
-// A manifest that comes back before the reset has begun is not given up, nor is the next one.
-func TestAResetGivesUpOneManifest(t *testing.T) {
-	for _, finished := range []bool{false, true} {
-		r := lose(t, testConfig, RootRead{Result: Result{FaultMissing, "no such key"}})
-		r.do(Reset{Stamp: r.stamp(), ID: 1})
-		root := stored()
-		if finished {
-			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
-			r.finishPersist()
-			root = manifestOf(3, 9, entryAt(0, 50, 1), entryAt(50, 100, 2))
-		}
-		r.m.restart("a test says so")
-		r.after(time.Minute)
-		r.resolve(root)
-		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
-		if got := one[ShowSync](r).Manifest; len(got.Entries) != 2 {
-			t.Fatalf("finished %v: shown is %+v", finished, got)
-		}
-		if len(r.m.edits) != 0 {
-			t.Fatalf("finished %v: %+v", finished, r.m.edits)
-		}
+	if r.m.drain.want != 100 || r.m.Status().Trouble() != "" {
+		t.Fatalf("it goes on at %s: %s", r.m.drain.want, r.m.Status().Trouble())
 	}
 }
 
-// lose returns a rig whose stored manifest, up to 100, is not in the store.
-func lose(t *testing.T, cfg Config, read RootRead) *rig {
+// look returns a rig that has read a root and is told what became of its first object.
+func look(t *testing.T, root *manifest.Manifest, first Result) *rig {
 	t.Helper()
-	r := newRig(t, cfg)
+	r := newRig(t, testConfig)
 	r.do(Start{r.stamp()})
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
-	read.Stamp = r.stamp()
-	read.Gen = r.m.gen
-	r.do(read)
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(root)})
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: root.Encode()})
+	if e := root.Entries[0]; one[LookFor](r).Key != r.m.fragmentKey(e.First, e.UID) {
+		t.Fatalf("looks for %s", one[LookFor](r).Key)
+	}
+	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: first})
 	return r
 }
 
-// What is lost or damaged is given up when the operator says so, and only then: the store's
-// part begins where local disk does, and nobody is told before that is stored.
+// A root that was put into a bucket since that was made anew names objects that are gone with
+// the old one. It is held to its first object each time it is read: a start forgets nothing.
+func TestARootThatOutlivedItsObjectsIsLost(t *testing.T) {
+	for range 2 {
+		r := look(t, stored(), Result{FaultMissing, "no such key"})
+		none[Inspect](r)
+		if why := r.m.Status().Trouble(); !strings.Contains(why, "names first is not in the object store: no such key") || !r.m.lost {
+			t.Fatal(why)
+		}
+	}
+	r := look(t, manifestOf(2, 7, entryAt(0, 50, 1)), Result{FaultMissing, "no such key"})
+	if !r.m.lost {
+		t.Fatal("a root of one object is not held to it")
+	}
+	r = look(t, stored(), Result{FaultTransient, "503"})
+	if r.m.lost || r.m.Status().Trouble() != "waiting: 503" {
+		t.Fatal(r.m.Status().Trouble())
+	}
+	r = newRig(t, testConfig)
+	r.do(Start{r.stamp()})
+	r.resolve(manifest.New(50).Stamped(3, 8)) // names nothing that could be gone
+}
+
+// lose returns a rig whose stored manifest, up to 100, is not in the store.
+func lose(t *testing.T, read RootRead) *rig {
+	t.Helper()
+	r := newRig(t, testConfig)
+	r.do(Start{r.stamp()})
+	r.reread(pointerTo(stored()), read)
+	return r
+}
+
+// reread answers ReadPointer and ReadRoot.
+func (r *rig) reread(p Pointer, read RootRead) {
+	r.t.Helper()
+	one[ReadPointer](r)
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: p})
+	read.Stamp, read.Gen = r.stamp(), r.m.gen
+	r.do(read)
+}
+
+func (r *rig) ask(id WaiterID) {
+	r.t.Helper()
+	r.do(Reset{Stamp: r.stamp(), ID: id})
+}
+
+// What is lost or damaged is given up when the operator says so: the store's part begins
+// where local disk does. Nobody is told of a manifest, nor the operator of success, before
+// that is stored.
 func TestAResetBeginsAnewWhereLocalDiskDoes(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -199,12 +173,11 @@ func TestAResetBeginsAnewWhereLocalDiskDoes(t *testing.T) {
 		{"damaged", RootRead{Body: []byte("no manifest")}},
 		{"another's", RootRead{Body: manifestOf(2, 6, entryAt(0, 50, 1)).Encode()}},
 	} {
-		r := lose(t, testConfig, c.read)
+		r := lose(t, c.read)
 		none[Inspect](r)
-		r.do(Reset{Stamp: r.stamp(), ID: 4})
-		if a := one[ResetDone](r); a.ID != 4 || a.Refused != "" || a.Next != 100 {
-			t.Fatalf("%s: %+v", c.what, a)
-		}
+		r.ask(4)
+		none[ResetDone](r)
+		r.reread(pointerTo(stored()), c.read) // it may have come back
 		one[NoSeam](r)
 		none[ShowSync](r)
 		one[Inspect](r)
@@ -214,55 +187,187 @@ func TestAResetBeginsAnewWhereLocalDiskDoes(t *testing.T) {
 		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
 		none[ShowSync](r)
 		none[Seam](r)
+		none[ResetDone](r)
 		root, err := manifest.Decode(one[PutRoot](r).Body)
 		if err != nil || root.First != 40 || root.Next != 40 || root.Revision != 8 || len(root.Entries) != 0 {
 			t.Fatalf("%s: put %+v, %v", c.what, root, err)
 		}
 		r.finishPersist()
+		if a := one[ResetDone](r); a.ID != 4 || a.Refused != "" || a.From != 0 || a.Next != 40 {
+			t.Fatalf("%s: %+v", c.what, a)
+		}
 		if m := one[ShowSync](r).Manifest; m.First != 40 || m.Next != 40 {
 			t.Fatalf("%s: shown is %+v", c.what, m)
 		}
 		if seam := one[Seam](r); seam.Next != 40 {
 			t.Fatalf("%s: %+v", c.what, seam)
 		}
+		if n := r.m.Counts(); n.Resets != 1 || n.Gaps != 1 || n.GapRecords != 40 {
+			t.Fatalf("%s: counted %+v", c.what, n)
+		}
 		if got := r.chunks(40, 60); len(got) != 1 {
 			t.Fatalf("%s: %d are submitted", c.what, len(got))
 		}
-		r.do(Reset{Stamp: r.stamp(), ID: 5})
+		r.ask(5)
 		if a := one[ResetDone](r); a.Refused != "the stored manifest is neither lost nor damaged" || a.Next != pos.NoOffset {
 			t.Fatalf("%s: %+v", c.what, a)
+		}
+		r.after(r.m.cfg.PersistInterval)
+		if r.m.Counts().Resets != 1 {
+			t.Fatal("counted again")
 		}
 	}
 }
 
-// What may still be there is never given up.
+// Of a root that is there only the objects are given up that are not: those before the first
+// one that is there, or what local disk holds all of.
+func TestAResetKeepsWhatIsThere(t *testing.T) {
+	entries := []manifest.Entry{}
+	for o := pos.Offset(20); o < 160; o += 20 {
+		entries = append(entries, entryAt(o, o+20, 2))
+	}
+	root := manifestOf(2, 7, entries...)
+	for missing := 1; missing <= len(entries); missing++ {
+		for _, local := range []pos.Offset{0, 50, 100, 150} {
+			r := look(t, root, Result{FaultMissing, "no such key"})
+			r.ask(1)
+			r.reread(pointerTo(root), RootRead{Body: root.Encode()})
+			for looks := 0; len(all[LookFor](r)) > 0; looks++ {
+				key, result := one[LookFor](r).Key, Result{}
+				i := slices.IndexFunc(entries, func(e manifest.Entry) bool { return r.m.fragmentKey(e.First, e.UID) == key })
+				if i < missing {
+					result = Result{FaultMissing, "no such key"}
+				}
+				if looks > 4 {
+					t.Fatalf("%d of %d are missing, and it looks for a fifth", missing, len(entries))
+				}
+				r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: result})
+			}
+			one[NoSeam](r)
+			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: local, Next: 180, Epochs: []segment.EpochEnd{{Epoch: 2, End: 180}}}})
+			want, kept := local, []manifest.Entry{}
+			if missing < len(entries) && entries[missing].First < local {
+				want, kept = entries[missing].First, entries[missing:]
+			}
+			r.finishPersist()
+			m := one[ShowSync](r).Manifest
+			if m.First != want || !slices.Equal(m.Entries, kept) {
+				t.Fatalf("%d are missing, local disk begins at %s: begins at %s with %+v", missing, local, m.First, m.Entries)
+			}
+			from := min(20, want)
+			if a := one[ResetDone](r); a.From != from || a.Next != want || r.m.Counts().GapRecords != int64(want-from) {
+				t.Fatalf("%d are missing, local disk begins at %s: %+v, %+v", missing, local, a, r.m.Counts())
+			}
+			next := m.Next
+			if len(kept) == 0 {
+				next = local
+			}
+			if r.m.drain.want != next {
+				t.Fatalf("goes on at %s, want %s", r.m.drain.want, next)
+			}
+		}
+	}
+}
+
+// What may still be there, or is again, is never given up.
 func TestAResetIsRefused(t *testing.T) {
 	refused := func(what string, r *rig, why string) {
 		t.Helper()
-		r.do(Reset{Stamp: r.stamp(), ID: 1})
-		if a := one[ResetDone](r); !strings.Contains(a.Refused, why) || a.Next != pos.NoOffset || len(r.out) != 1 {
+		if a := one[ResetDone](r); !strings.Contains(a.Refused, why) || a.From != pos.NoOffset || a.Next != pos.NoOffset {
+			t.Errorf("%s: %s", what, dump(r.out))
+		}
+		if len(all[PutRoot](r)) > 0 || r.m.Counts().Resets > 0 {
 			t.Errorf("%s: %s", what, dump(r.out))
 		}
 	}
+	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
 	r := newRig(t, testConfig)
 	r.do(Start{r.stamp()})
-	refused("before it is known", r, "the stream is resolving")
-	refused("while the store is away", lose(t, testConfig, RootRead{Result: Result{FaultTransient, "503"}}), "waiting: 503")
-	refused("while it is denied", lose(t, testConfig, RootRead{Result: Result{FaultLasting, "denied"}}), "denied")
-	refused("while all is well", opened(t, testConfig, stored(), log(0, 100)), "neither lost nor damaged")
-	refused("of a new stream", opened(t, testConfig, nil, log(0, 100)), "neither lost nor damaged")
-	r = opened(t, testConfig, stored(), log(0, 60))
-	refused("while the log is shorter", r, "the local log ends at 60")
+	for what, c := range map[string]struct {
+		r   *rig
+		why string
+	}{
+		"before it is known":           {r, "the stream is resolving"},
+		"while the store is away":      {lose(t, RootRead{Result: Result{FaultTransient, "503"}}), "waiting: 503"},
+		"while it is denied":           {lose(t, RootRead{Result: Result{FaultLasting, "denied"}}), "denied"},
+		"while all is well":            {opened(t, testConfig, stored(), log(0, 100)), "neither lost nor damaged"},
+		"of a new stream":              {opened(t, testConfig, nil, log(0, 100)), "neither lost nor damaged"},
+		"while the log is shorter":     {opened(t, testConfig, stored(), log(0, 60)), "the local log ends at 60"},
+		"while the first can't be had": {look(t, stored(), Result{FaultTransient, "503"}), "503"},
+	} {
+		c.r.ask(1)
+		refused(what, c.r, c.why)
+	}
 
-	// It is looked for again, and may have come back meanwhile.
-	r = lose(t, testConfig, RootRead{Result: Result{FaultMissing, "no such key"}})
-	r.after(time.Minute)
-	one[ReadPointer](r)
-	refused("while it is looked for again", r, "the stream is resolving")
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
-	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
-	refused("when it is not known any more", r, "503")
-	r = lose(t, testConfig, RootRead{Result: Result{FaultMissing, "no such key"}})
+	// It is looked for again when it is asked for.
+	r = lose(t, gone)
+	r.ask(1)
+	r.ask(2)
+	refused("twice", r, "another reset is under way")
+	r = lose(t, gone)
+	r.ask(1)
+	r.found(stored())
+	refused("when it is there again", r, "there again")
+	one[Inspect](r)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
+	if m := one[ShowSync](r).Manifest; len(m.Entries) != 2 || len(r.m.edits) != 0 {
+		t.Errorf("shown is %+v, with %+v", m, r.m.edits)
+	}
+	empty := manifest.New(100).Stamped(2, 7)
+	r = lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(empty), RootRead{Body: empty.Encode()})
+	refused("when an empty one is there again", r, "there again")
+	for _, res := range []Result{{FaultTransient, "503"}, {FaultLasting, "denied"}} {
+		r = lose(t, gone)
+		r.ask(1)
+		r.reread(pointerTo(stored()), RootRead{Result: res})
+		refused("when it is not known any more", r, res.Why)
+		r = look(t, stored(), Result{FaultMissing, "no such key"})
+		r.ask(1)
+		r.reread(pointerTo(stored()), RootRead{Body: stored().Encode()})
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no such key"}})
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: res})
+		refused("when an object can't be looked for", r, res.Why)
+	}
+	// It is interrupted, before and after the log was looked at.
+	for _, inspected := range []bool{false, true} {
+		r = lose(t, gone)
+		r.ask(1)
+		r.reread(pointerTo(stored()), gone)
+		if inspected {
+			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
+		}
+		r.do(StoreReplaced{r.stamp()})
+		refused("when the store was claimed anew", r, "it was interrupted: the store was claimed anew")
+		r.after(time.Minute)
+		r.resolve(stored())
+		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
+		if m := one[ShowSync](r).Manifest; len(m.Entries) != 2 || len(r.m.edits) != 0 {
+			t.Errorf("shown is %+v, with %+v", m, r.m.edits)
+		}
+	}
+}
+
+func (r *rig) found(root *manifest.Manifest) {
+	r.t.Helper()
+	r.reread(pointerTo(root), RootRead{Body: root.Encode()})
+	r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen})
+}
+
+// A stream that knows where the lost part began says so.
+func TestAResetSaysWhereWhatItGaveUpBegan(t *testing.T) {
+	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
+	r := opened(t, testConfig, root, log(20, 140))
 	r.do(StoreReplaced{r.stamp()})
-	refused("when the store was claimed anew", r, "claimed anew")
+	r.after(time.Second)
+	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
+	r.reread(pointerTo(root), gone)
+	r.ask(1)
+	r.reread(pointerTo(root), gone)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(50, 140)})
+	r.finishPersist()
+	if a := one[ResetDone](r); a.From != 20 || a.Next != 50 {
+		t.Fatalf("%+v", a)
+	}
 }

@@ -31,10 +31,6 @@ func (m *Machine) pointerRead(in PointerRead) {
 			in.Pointer.Epoch, m.cfg.Epoch))
 	default:
 		m.pointer = in.Pointer
-		if c := in.Cached; !m.doubted && c.State == manifest.StateResolved && m.belongs(c.Manifest) == nil {
-			m.resolved(in.Pointer, c.Manifest)
-			return
-		}
 		m.emit(ReadRoot{Gen: m.gen, Key: m.rootKey(in.Pointer)})
 	}
 }
@@ -45,8 +41,10 @@ func (m *Machine) rootRead(in RootRead) {
 	case in.Fault == FaultMissing:
 		// The pointer was read before somebody moved it on and the grace has passed, or
 		// the object is lost. It is never the same as having no manifest.
-		m.lost = true
-		m.unresolved("the manifest that the pointer names is not in the object store: " + in.Why)
+		if !m.resetWithout() {
+			m.lost = true
+			m.unresolved("the manifest that the pointer names is not in the object store: " + in.Why)
+		}
 	case in.Fault != FaultNone:
 		m.unresolved(in.Why)
 	default:
@@ -54,41 +52,46 @@ func (m *Machine) rootRead(in RootRead) {
 		if err == nil {
 			err = m.belongs(root)
 		}
-		if err != nil {
+		switch {
+		case err == nil && root.Empty():
+			m.endReset(thereAgain)
+			m.resolved(m.pointer, root)
+		case err == nil:
+			m.root = root
+			m.lookFor(0)
+		case !m.resetWithout():
 			m.lost = true
 			m.stall(fmt.Sprintf("%s: %v", m.rootKey(m.pointer), err))
-			return
 		}
-		if m.doubted && !root.Empty() {
-			m.root = root
-			m.emit(LookFor{Gen: m.gen, Key: m.fragmentKey(root.Entries[0].First, root.Entries[0].UID)})
-			return
-		}
-		m.resolved(m.pointer, root)
 	}
 }
 
-// lookedFor ends the doubt in a root: what an emptied store has lost it has lost from the
-// beginning on.
+// lookFor asks for the object of an entry of the root that was read.
+func (m *Machine) lookFor(entry int) {
+	e := &m.root.Entries[entry]
+	m.emit(LookFor{Gen: m.gen, Key: m.fragmentKey(e.First, e.UID)})
+}
+
+// lookedFor holds a root to its first object. What a store has lost that was emptied, or is
+// another one, it has lost from the beginning on; and a root that was put into it since is
+// there all the same.
 func (m *Machine) lookedFor(in LookedFor) {
-	root := m.root
-	if in.Gen != m.gen || root == nil {
-		return
-	}
-	m.root = nil
-	switch in.Fault {
-	case FaultNone:
-		m.resolved(m.pointer, root)
-	case FaultMissing:
+	switch {
+	case in.Gen != m.gen || m.phase != phaseResolving || m.root == nil:
+	case in.Fault != FaultNone && in.Fault != FaultMissing:
+		m.unresolved(in.Why)
+	case m.resetting != nil:
+		m.search(in.Fault == FaultNone)
+	case in.Fault == FaultNone:
+		m.resolved(m.pointer, m.root)
+	default:
 		m.lost = true
 		m.unresolved("what the stored manifest names first is not in the object store: " + in.Why)
-	default:
-		m.unresolved(in.Why)
 	}
 }
 
-// belongs reports why c is not what the pointer names. A cached manifest is trusted
-// only if it is: an older one, stored again, would move the seam backwards.
+// belongs reports why c is not what the pointer names: an older one, put in its place, would
+// move the seam backwards.
 func (m *Machine) belongs(c *manifest.Manifest) error {
 	if c.Revision != m.pointer.Revision || c.Epoch != m.pointer.Epoch || c.Next != m.pointer.Next {
 		return fmt.Errorf("it has epoch %s, revision %s and next offset %s, but the pointer says %s, %s and %s",
@@ -98,6 +101,8 @@ func (m *Machine) belongs(c *manifest.Manifest) error {
 }
 
 func (m *Machine) unresolved(why string) {
+	m.root = nil
+	m.endReset(why)
 	m.counts.ResolutionFailures++
 	m.fails++
 	m.waitFor(phaseWaiting, m.at.Now.Add(pause(FaultLasting, m.fails, m.at.UID)), why)
@@ -125,7 +130,7 @@ func (m *Machine) resolved(p Pointer, root *manifest.Manifest) {
 	m.pointer, m.stored = p, root
 	m.live = root.Draft()
 	m.now = m.live.Manifest()
-	m.doubted = false
+	m.root = nil
 	m.anchors = anchorPending
 	if !p.Revision.IsZero() {
 		m.anchors = anchorDone // no manifest is stored before the anchor
@@ -157,8 +162,8 @@ func (m *Machine) place(l Local) {
 	if keep := agreeing(m.now.Entries, l); keep < len(m.now.Entries) {
 		m.truncate(keep)
 	}
-	if m.anew {
-		m.edit(manifest.ResetEdit(l.First))
+	if m.resetting != nil && !m.resetting.given {
+		m.giveUp(l)
 	}
 	if !m.contradicted && !m.shown {
 		m.shown = true

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/segment"
 )
@@ -67,22 +66,23 @@ func TestItem10MissingRootIsNeverAnEmptyManifest(t *testing.T) {
 	none[ReadRoot](r)
 }
 
-// Item 11: a cached manifest is trusted only if it is the one the pointer names.
-func TestItem11OldCacheIsNotTrusted(t *testing.T) {
+// Item 11: nothing that is remembered stands for the root, and an older root in its place is
+// not trusted.
+func TestItem11OldRootIsNotTrusted(t *testing.T) {
 	old, current := manifestOf(2, 7, entryAt(0, 50, 1)), manifestOf(2, 9, entryAt(0, 50, 1), entryAt(50, 100, 2))
-	row := manifest.Row{State: manifest.StateResolved, Epoch: 2, Seq: 7, Manifest: old}
-	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
-	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(current), Cached: row})
+	r := opened(t, testConfig, old, log(0, 140))
+	r.m.restart("a test says so")
+	r.after(time.Minute)
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(current)})
 	if got := one[ReadRoot](r).Key; got != "p/s/metadata/root.2.9.0000000000000abc.manifest" {
 		t.Fatalf("reads %s", got)
 	}
-	r = newRig(t, testConfig)
-	r.do(Start{r.stamp()})
-	row.Manifest, row.Seq = current, 9
-	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(current), Cached: row})
-	none[ReadRoot](r)
-	one[Inspect](r)
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: old.Encode()})
+	none[LookFor](r)
+	none[Inspect](r)
+	if s := r.m.Status().Stream; s.State != "stalled" {
+		t.Fatalf("status %+v", s)
+	}
 }
 
 func TestDamagedRootIsAStateAndHealsWhenItIsRestored(t *testing.T) {

@@ -160,9 +160,20 @@ func (r *rig) resolve(root *manifest.Manifest) {
 		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no pointer"}})
 	} else {
 		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(root)})
-		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: root.Encode()})
+		r.root(root)
 	}
 	one[Inspect](r)
+}
+
+// root answers ReadRoot, and LookFor.
+func (r *rig) root(root *manifest.Manifest) {
+	r.t.Helper()
+	one[ReadRoot](r)
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: root.Encode()})
+	if !root.Empty() {
+		one[LookFor](r)
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen})
+	}
 }
 
 // chunks answers Read with [from, to), and Sums what is cut thereby. It returns the

@@ -16,7 +16,7 @@ func (r *retry) stalls() pos.Millis {
 	switch {
 	case r.fails == 0:
 		return 0
-	case r.lasting:
+	case r.stuck:
 		return r.since
 	}
 	return r.since.Add(Passes)

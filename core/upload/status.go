@@ -28,6 +28,7 @@ type Counts struct {
 	Gaps               int64 // declared gaps
 	GapRecords         int64 // offsets in them
 	Divergences        int64
+	Resets             int64      // times that an operator gave up what was lost
 	Expired            int64      // fragments that retention removed from the store
 	BytesExpired       int64      // of chunks in them
 	LastPersist        pos.Millis // 0: none yet
@@ -205,7 +206,8 @@ func (m *Machine) pipelineStatus() PipelineStatus {
 // does. What passes by itself in a moment is no trouble, see Passes.
 func (s Status) Trouble() string {
 	switch {
-	case s.Stream.State == phaseNames[phaseWaiting], s.Stream.State == phaseNames[phaseStalled]:
+	case s.Stream.State == phaseNames[phaseWaiting], s.Stream.State == phaseNames[phaseStalled],
+		s.Stream.State == phaseNames[phaseResolving] && s.Stream.Why != "": // tried again, after it failed
 		return s.Stream.State + ": " + s.Stream.Why
 	case s.Pipeline.StalledWhy != "":
 		return fmt.Sprintf("stalled at offset %s: %s", s.Pipeline.Stalled, s.Pipeline.StalledWhy)

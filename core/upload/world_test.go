@@ -39,6 +39,7 @@ type world struct {
 	healed  bool // no more faults
 	bounded bool // retention may have taken the beginning, or the store was emptied
 	emptied bool // the store has lost what the pointer names
+	wiped   bool // it has lost something since the last reset
 }
 
 // late is an answer that comes again: of a generation that is over, or of a transfer
@@ -114,6 +115,11 @@ func (w *world) do(e Effect) {
 		w.seam = 0
 	case Collect:
 		w.collect(e)
+	case ResetDone:
+		if e.Refused == "" && !w.wiped {
+			w.t.Fatalf("given up is %+v of a store that has lost nothing", e.ResetAnswer)
+		}
+		w.wiped = w.wiped && e.Refused != ""
 	case Stop:
 		w.stopped = true
 		if !w.deleted {
@@ -388,7 +394,7 @@ func (w *world) replace(emptied, again bool) {
 		if again && root != nil {
 			w.objects[key] = root
 		}
-		w.emptied, w.bounded = true, true
+		w.emptied, w.wiped, w.bounded = true, true, true
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool {
 			switch any(e).(type) {
 			case PutRoot, SwapPointer, Upload:
@@ -404,13 +410,9 @@ func (w *world) replace(emptied, again bool) {
 	}
 }
 
-// reset gives up the manifest, which is taken for lost only if it is.
+// reset gives up what is lost, if anything is.
 func (w *world) reset() {
-	lost := w.m.lost
 	w.step(Reset{Stamp: w.stamp(), ID: WaiterID(w.uid)})
-	if lost && !w.emptied {
-		w.t.Fatalf("the manifest of %s is there and was given up", w.pointer.Revision)
-	}
 }
 
 // heal ends all faults and waits until nothing moves any more.

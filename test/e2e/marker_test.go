@@ -145,13 +145,13 @@ func TestAnS3StoreThatGoesAndIsLost(t *testing.T) {
 	n.millrace("stream", "reset", "shop").want(t, 1, "was not reset: the stored manifest is neither lost nor damaged")
 	must(t, os.RemoveAll(filepath.Join(server.Bucket(bucket), "millrace")))
 	n.millrace("tiering", "claim").want(t, 0, "was put and names cluster")
-	lost := n.until(30*time.Second, "shop", "the list is missed", func(s streamStatus) bool { return strings.Contains(s.Tiering.Stream.Why, "is not in the object store") })
+	lost := n.until(30*time.Second, "shop", "the list is missed", func(s streamStatus) bool { return strings.Contains(s.Tiering.Stream.Why, " not in the object store") })
 	fill(d, 2)
 	d.caughtUp(n, 10*time.Second)
 	if kept, _ := n.status("shop"); kept.LocalFirst != lost.LocalFirst {
 		t.Errorf("local disk was trimmed from %s to %s for being in a store that is lost", lost.LocalFirst, kept.LocalFirst)
 	}
-	n.millrace("stream", "reset", "shop").want(t, 0, "given up: the list of objects of shop")
+	n.millrace("stream", "reset", "shop").want(t, 0, "given up: ", " of shop; the stream begins at offset "+lost.LocalFirst.String())
 	after := n.until(60*time.Second, "shop", "what local disk has is in the store", stored)
 	if got := n.records("shop", "--from", "first"); len(got) != int(after.Next-lost.LocalFirst) || got[0].Offset != lost.LocalFirst {
 		t.Errorf("%d records from %s, want those from %s to %s", len(got), got[0].Offset, lost.LocalFirst, after.Next)

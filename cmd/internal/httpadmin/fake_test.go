@@ -138,7 +138,7 @@ func (n *fakeNode) ResetStream(_ context.Context, stream string) (admin.ResetSta
 	if stream == "empty" {
 		return admin.ResetStatus{}, &admin.Error{Class: admin.Exists, What: "not reset: it is there", Hint: "nothing to do"}
 	}
-	return admin.ResetStatus{Stream: stream, Next: 7}, nil
+	return admin.ResetStatus{Stream: stream, From: 3, Next: 7}, nil
 }
 
 // Durable knows what is below 7 to be durable.

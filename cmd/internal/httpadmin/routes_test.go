@@ -173,7 +173,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/streams/shop/cut", "", 200, `{"stream":"shop","first":3,"next":7,"bytes":100,"chunks":1}`},
 		{"POST", "/streams/empty/cut", "", 503, `{"error":"not cut (empty_assembly)","hint":"nothing to do"}`},
 		{"GET", "/streams/shop/cut", "", 405, `use POST`},
-		{"POST", "/streams/shop/reset", "", 200, `{"stream":"shop","given_up_next":7}`},
+		{"POST", "/streams/shop/reset", "", 200, `{"stream":"shop","given_up_from":3,"given_up_next":7}`},
 		{"POST", "/streams/empty/reset", "", 409, `{"error":"not reset: it is there","hint":"nothing to do"}`},
 		{"GET", "/streams/shop/reset", "", 405, `use POST`},
 		{"GET", "/streams/shop/durable?offset=6", "", 200, `{"stream":"shop","durable":true,"held":true,"asked_next":7,"durable_next":7}`},

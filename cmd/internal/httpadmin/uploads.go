@@ -17,6 +17,8 @@ const (
 	// maxDurableWait the longest it may.
 	durableWait    = 10 * time.Second
 	maxDurableWait = 10 * time.Minute
+	// resetWait is the longest that a reset may take; the client waits no longer.
+	resetWait = 25 * time.Second
 )
 
 // cut ends the fragment that is being assembled.
@@ -31,9 +33,12 @@ func (s *surface) cut(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, st)
 }
 
-// reset gives up a stored manifest that is lost.
+// reset gives up what the store has lost of a stream, in the time that the node takes.
 func (s *surface) reset(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	if err := deadline(w, resetWait); err != nil {
+		s.cfg.Log.Debug().Err(err).Msg("admin: no deadline on a connection")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), resetWait)
 	defer cancel()
 	st, err := s.cfg.Node.ResetStream(ctx, r.PathValue("name"))
 	if err != nil {

@@ -117,6 +117,7 @@ func uploadMetrics() []Metric {
 		{Name: "gaps_total", Type: Counter, Labels: perStream, Help: "Gaps: records trimmed from local disk before they were uploaded. Alert on any."},
 		{Name: "gap_records_total", Type: Counter, Labels: perStream, Help: "Records lost in gaps."},
 		{Name: "undeclared_gap_records", Type: Gauge, Labels: perStream, Help: "Records that local disk was trimmed of before they were uploaded, and that no stored list tells of yet: uploads do not get on. They become a gap with the next object. Alert above 0."},
+		{Name: "manifest_resets_total", Type: Counter, Labels: perStream, Help: "Times that an operator gave up what the store has lost of a stream. What is in no tier since counts as a gap."},
 		{Name: "divergences_total", Type: Counter, Labels: perStream, Help: "Times the local log and the store held different records at one offset, and the store was cut back."},
 	}
 }
