@@ -49,7 +49,7 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 		b.start()
 		b.shows("yes", 1, passes)
 		pass(time.Minute)
-		for _, failures := range []int{busyFor - 1, busyFor} {
+		for _, failures := range []int{busyFor - 1, busyFor - 1, busyFor} {
 			b.fails(port.Throttled)
 			asked := b.asked.Load()
 			for range failures {
@@ -235,5 +235,60 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		b.store.Replace("p/cluster", whole)
 		b.start()
 		expect("when the marker is back, though the monitor is a new one", upload.StoreClaimed{}, upload.StoreBack{})
+	})
+}
+
+// The bucket goes between the two questions of a round: the gate is closed for that reason.
+func TestABucketThatGoesBetweenTwoQuestions(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var gone atomic.Bool
+		b.store.Fault = func(op, _ string) error {
+			if op == "probe" && gone.Load() {
+				return port.NotFound
+			}
+			return nil
+		}
+		b.start()
+		b.shows("yes", 1, passes)
+		gone.Store(true)
+		pass(5 * time.Minute)
+		b.shows("no (bucket does not exist)", 0, port.Denied)
+	})
+}
+
+// A marker that was put, and could not be read back, is of another store all the same.
+func TestAMarkerThatCannotBeReadBack(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var told atomic.Pointer[[]any]
+		r := &reader{b.names, "0", &told}
+		if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader", New: func() actors.Process { return r }}); err != nil {
+			t.Fatal(err)
+		}
+		var put atomic.Bool
+		b.store.Fault = func(op, _ string) error {
+			if op == "get" && put.Load() {
+				return port.Unavailable
+			}
+			return nil
+		}
+		b.store.After = func(op, _ string) error {
+			put.Store(put.Load() || op == "put")
+			return nil
+		}
+		b.start()
+		synctest.Wait()
+		put.Store(false)
+		pass(5 * time.Second)
+		b.shows("yes", 1, passes)
+		told.Store(new([]any))
+		b.store.Drop("p/cluster")
+		if _, err := b.restore(); err == nil {
+			t.Fatal("it was read back")
+		}
+		put.Store(false)
+		pass(5 * time.Second)
+		if got := *told.Load(); !slices.Contains(got, any(upload.StoreClaimed{})) {
+			t.Errorf("told %v", got)
+		}
 	})
 }

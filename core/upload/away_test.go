@@ -104,6 +104,8 @@ func TestARootThatCouldNotBePutTriesTheStoreFirst(t *testing.T) {
 	r.after(5 * time.Second)
 	one[PutRoot](r)
 	none[Submit](r)
+	r.do(GovernorUp{r.stamp()})
+	none[Submit](r) // the root is on its way
 	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
 	if n := len(all[Submit](r)); n != 2 {
 		t.Fatalf("%d go on when it is back", n)

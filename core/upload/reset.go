@@ -159,7 +159,7 @@ func (m *Machine) endReset(why string) {
 // resetDone accounts for what a reset gave up: it is stored that it is.
 func (m *Machine) resetDone() {
 	r := m.resetting
-	if r == nil || !r.given {
+	if r == nil {
 		return
 	}
 	m.resetting = nil

@@ -258,6 +258,10 @@ func TestAResetKeepsWhatIsThere(t *testing.T) {
 			if a := one[ResetDone](r); a.From != from || a.Next != want || r.m.Counts().GapRecords != int64(want-from) {
 				t.Fatalf("%d are missing, local disk begins at %s: %+v, %+v", missing, local, a, r.m.Counts())
 			}
+			garbage := len(one[Collect](r).Keys)
+			if want := 1 + len(entries) - missing - len(kept); garbage != want {
+				t.Fatalf("%d are missing, local disk begins at %s: %d objects are garbage, want %d", missing, local, garbage, want)
+			}
 			next := m.Next
 			if len(kept) == 0 {
 				next = local
@@ -369,5 +373,51 @@ func TestAResetSaysWhereWhatItGaveUpBegan(t *testing.T) {
 	r.finishPersist()
 	if a := one[ResetDone](r); a.From != 20 || a.Next != 50 {
 		t.Fatalf("%+v", a)
+	}
+}
+
+// searched returns a rig whose reset has found that of so many entries of root the first there
+// is are missing.
+func searched(t *testing.T, root *manifest.Manifest, missing int) *rig {
+	t.Helper()
+	r := look(t, root, Result{FaultMissing, "no such key"})
+	r.ask(1)
+	r.reread(pointerTo(root), RootRead{Body: root.Encode()})
+	for len(all[LookFor](r)) > 0 {
+		key, result := one[LookFor](r).Key, Result{}
+		if i := slices.IndexFunc(root.Entries, func(e manifest.Entry) bool { return r.m.fragmentKey(e.First, e.UID) == key }); i < missing {
+			result = Result{FaultMissing, "no such key"}
+		}
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: result})
+	}
+	return r
+}
+
+// The log is shorter than what is kept: it is given up once, though the log is looked at twice.
+func TestAResetThatWaitsForTheLog(t *testing.T) {
+	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
+	r := searched(t, root, 1)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 70, Next: 90, Epochs: []segment.EpochEnd{{Epoch: 2, End: 90}}}})
+	one[Listen](r)
+	edits := len(r.m.edits)
+	r.do(Moved{Stamp: r.stamp(), Gen: r.m.gen})
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 70, Next: 120, Epochs: []segment.EpochEnd{{Epoch: 2, End: 120}}}})
+	if len(r.m.edits) != edits {
+		t.Fatalf("%d edits, then %d", edits, len(r.m.edits))
+	}
+	r.finishPersist()
+	if a := one[ResetDone](r); a.From != 20 || a.Next != 60 {
+		t.Fatalf("%+v", a)
+	}
+}
+
+// What is kept may yet be contradicted by the local log.
+func TestAResetOfAStreamThatDiverges(t *testing.T) {
+	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
+	r := searched(t, root, 1)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 0, Next: 120, Epochs: []segment.EpochEnd{{Epoch: 3, End: 120}}}})
+	r.finishPersist()
+	if m := one[ShowSync](r).Manifest; m.First != 0 || !m.Empty() {
+		t.Fatalf("shown is %+v", m)
 	}
 }

@@ -101,7 +101,6 @@ func (m *Machine) belongs(c *manifest.Manifest) error {
 }
 
 func (m *Machine) unresolved(why string) {
-	m.root = nil
 	m.endReset(why)
 	m.counts.ResolutionFailures++
 	m.fails++

@@ -193,3 +193,32 @@ func TestACutThatHasNoRoomSaysWhatHinders(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 }
+
+// A failure that lasts is one also when the last was another.
+func TestAStallIsOneUntilItEnds(t *testing.T) {
+	r, refs := running(t, testConfig, 120)
+	r.failUpload(refs[0], FaultLasting, 0)
+	r.after(time.Second)
+	r.grant(one[Submit](r).Ref)
+	r.failUpload(r.m.flights[0].ref, FaultTransient, 0)
+	r.stalledAt(100, "planned")
+}
+
+// What the root met says nothing of the pointer.
+func TestAPointerHasItsOwnTime(t *testing.T) {
+	r := applied(t, 5)
+	for end := r.now.Add(Passes); r.now < end; {
+		if r.m.persist.stage == persistPutting {
+			r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+		}
+		r.now = min(max(r.m.wake, r.now.Add(time.Millisecond)), end)
+		r.do(Tick{r.stamp()})
+	}
+	r.stalledAt(100, "503")
+	if r.m.persist.stage == persistIdle {
+		r.after(5 * time.Second)
+	}
+	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
+	r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "busy"}})
+	r.stalledAt(pos.NoOffset, "")
+}
