@@ -22,6 +22,8 @@ func (r *replicaReader) do(c *actors.Context, e upload.Effect) {
 		r.task(c, taskKey{kind: taskPointer}, func(ctx context.Context) upload.Input { return r.readPointer(ctx, e) })
 	case upload.ReadRoot:
 		r.task(c, taskKey{kind: taskRoot}, func(ctx context.Context) upload.Input { return r.readRoot(ctx, e) })
+	case upload.ListRoots:
+		r.task(c, taskKey{kind: taskRoot}, func(ctx context.Context) upload.Input { return r.listRoots(ctx, e) })
 	case upload.LookFor:
 		r.task(c, taskKey{kind: taskRoot}, func(ctx context.Context) upload.Input { return r.lookFor(ctx, e) })
 	case upload.Inspect:

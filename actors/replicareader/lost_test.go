@@ -9,6 +9,7 @@ import (
 	"millrace/actors"
 	"millrace/actors/port"
 	"millrace/core/manifest"
+	"millrace/core/pos"
 	"millrace/core/upload"
 )
 
@@ -100,6 +101,40 @@ func TestWhatWaitsForTheStoreIsTriedWhenItIsBack(t *testing.T) {
 		b.pass(3 * time.Second)
 		if b.lastSeam() != 20 {
 			t.Fatalf("the seam is %s", b.lastSeam())
+		}
+	})
+}
+
+// Only the newest list of objects is lost, and the node was restarted since: the one before it
+// stands for it, and nothing that is in a tier is given up.
+func TestTheNewestListOfObjectsIsLost(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		h := b.start()
+		b.grow(6)
+		b.until(60)
+		b.grow(4)
+		b.until(100)
+		p, err := b.meta.Pointer(b.t.Context(), streamID)
+		b.must(err)
+		h.Kill()
+		<-h.Done()
+		b.store.Drop(manifest.RootKey(prefix, streamID, p.Epoch, p.Revision, p.UID))
+		for i := range port.MaxList + 1 { // all of these come first in a listing
+			b.store.Replace(manifest.RootKey(prefix, streamID, 1, 1, pos.UID(i+1)), []byte("of a former writer, and damaged"))
+		}
+		b.trim(50)
+		h = b.start()
+		b.grow(4)
+		b.pass(time.Minute)
+		if s := b.status(h); !strings.Contains(s.Trouble(), "is not in the object store") {
+			t.Fatal(s.Trouble())
+		}
+		if a, err := reset(h); err != nil || a.Refused != "" || a.From != 0 || a.Next != 0 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		b.until(140)
+		if root := b.verify(); root.First != 0 || len(root.Gaps()) != 0 {
+			t.Fatalf("the store begins at %s, with the gaps %v", root.First, root.Gaps())
 		}
 	})
 }

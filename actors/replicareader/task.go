@@ -110,6 +110,25 @@ func (r *replicaReader) readRoot(ctx context.Context, e upload.ReadRoot) upload.
 	return upload.RootRead{Gen: e.Gen, Body: body, Result: resultOf(err)}
 }
 
+// listRoots takes all pages of a listing.
+func (r *replicaReader) listRoots(ctx context.Context, e upload.ListRoots) upload.Input {
+	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
+	defer cancel()
+	in := upload.RootsListed{Gen: e.Gen}
+	for after, more := "", true; more; {
+		var page []port.ObjectInfo
+		var err error
+		if page, more, err = r.cfg.Store.List(ctx, e.Prefix, after, port.MaxList); err != nil {
+			in.Result = resultOf(err)
+			return in
+		}
+		for _, o := range page {
+			in.Keys, after = append(in.Keys, o.Key), o.Key
+		}
+	}
+	return in
+}
+
 // lookFor reads the beginning of a fragment.
 func (r *replicaReader) lookFor(ctx context.Context, e upload.LookFor) upload.Input {
 	ctx, cancel := context.WithTimeout(ctx, rootDeadline)

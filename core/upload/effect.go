@@ -23,6 +23,11 @@ type (
 		Gen Gen
 		Key string
 	}
+	// ListRoots asks for the keys of all root objects, which begin with Prefix: RootsListed.
+	ListRoots struct {
+		Gen    Gen
+		Prefix string
+	}
 	// LookFor asks whether an object is in the store: LookedFor.
 	LookFor struct {
 		Gen Gen
@@ -156,6 +161,7 @@ const (
 
 func (ReadPointer) effect()  {}
 func (ReadRoot) effect()     {}
+func (ListRoots) effect()    {}
 func (LookFor) effect()      {}
 func (Inspect) effect()      {}
 func (Read) effect()         {}

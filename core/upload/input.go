@@ -88,6 +88,13 @@ type (
 		Body []byte
 		Result
 	}
+	// RootsListed answers ListRoots, in any order.
+	RootsListed struct {
+		Stamp
+		Gen  Gen
+		Keys []string
+		Result
+	}
 	// LookedFor answers LookFor. FaultMissing: it is not there.
 	LookedFor struct {
 		Stamp
@@ -199,6 +206,7 @@ func (Start) input()          {}
 func (Tick) input()           {}
 func (PointerRead) input()    {}
 func (RootRead) input()       {}
+func (RootsListed) input()    {}
 func (LookedFor) input()      {}
 func (Inspected) input()      {}
 func (ChunksRead) input()     {}
@@ -243,6 +251,9 @@ func Stamped(in Input, s Stamp) Input {
 		in.Stamp = s
 		return in
 	case RootRead:
+		in.Stamp = s
+		return in
+	case RootsListed:
 		in.Stamp = s
 		return in
 	case LookedFor:

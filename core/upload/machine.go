@@ -79,7 +79,7 @@ type phase uint8
 
 const (
 	phaseNew       phase = iota
-	phaseResolving       // ReadPointer, ReadRoot or LookFor is under way
+	phaseResolving       // ReadPointer, ReadRoot, ListRoots or LookFor is under way
 	phaseWaiting         // resolves anew at until
 	phaseStalled         // the same, but somebody has to act
 	phasePlacing         // Inspect is under way
@@ -148,6 +148,8 @@ func (m *Machine) dispatch(in Input) {
 		m.pointerRead(in)
 	case RootRead:
 		m.rootRead(in)
+	case RootsListed:
+		m.rootsListed(in)
 	case LookedFor:
 		m.lookedFor(in)
 	case Inspected:

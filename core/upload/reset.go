@@ -1,7 +1,10 @@
 package upload
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
@@ -52,12 +55,16 @@ func (m *Machine) storeReplaced() {
 // gives up.
 //
 // All is looked at again first, since it may have come back: pointer, root, first object.
-// Where the root is there and its first objects are not, those that are missing are the ones
-// before some entry, which is searched for by halves. The store's part of the stream then
-// begins with that entry, or where the local log begins if that is earlier: what is there is
-// uploaded again.
+// Where the root is not there, or is damaged, the newest one that is there stands for it: one
+// before it, which is kept for a while, or one that the pointer never named; what they name
+// was stored before they were. Where the first objects of a root are not there, those that
+// are missing are the ones before some entry, which is searched for by halves. The store's
+// part of the stream then begins with that entry, or where the local log begins if that is
+// earlier: what is there is uploaded again.
 type resetting struct {
 	id       WaiterID
+	listed   bool       // the roots that are there
+	older    []string   // of these, what was not tried yet, the newest first
 	from     pos.Offset // of what was known
 	low, end int        // the first entry whose object is there is one of these; end: none is
 	given    bool       // what is lost is given up, and not persisted yet
@@ -88,11 +95,47 @@ func (m *Machine) reset(in Reset) {
 
 // resetWithout goes on with a reset whose root is lost or damaged; false if there is none.
 func (m *Machine) resetWithout() bool {
-	if m.resetting == nil {
+	r := m.resetting
+	switch {
+	case r == nil:
 		return false
+	case !r.listed:
+		m.emit(ListRoots{Gen: m.gen, Prefix: manifest.RootPrefix(m.cfg.Prefix, m.cfg.Stream)})
+	case len(r.older) > 0:
+		key := r.older[0]
+		r.older = r.older[1:]
+		m.emit(ReadRoot{Gen: m.gen, Key: key})
+	default:
+		m.resetOn(manifest.New(m.pointer.Next))
 	}
-	m.resetOn(manifest.New(m.pointer.Next).Stamped(m.pointer.Epoch, m.pointer.Revision))
 	return true
+}
+
+func (m *Machine) rootsListed(in RootsListed) {
+	r := m.resetting
+	switch {
+	case in.Gen != m.gen || m.phase != phaseResolving || r == nil || r.listed:
+	case in.Fault != FaultNone:
+		m.unresolved(in.Why)
+	default:
+		r.listed, r.older = true, m.newest(in.Keys)
+		m.resetWithout()
+	}
+}
+
+// newest returns the keys of the stream's roots, the newest first, but for the one that the
+// pointer names.
+func (m *Machine) newest(keys []string) []string {
+	parsed := map[string]manifest.Key{}
+	for _, key := range keys {
+		if k, ok := manifest.ParseKey(m.cfg.Prefix, key); ok && k.Kind == manifest.ObjectRoot && k.Stream == m.cfg.Stream && key != m.rootKey(m.pointer) {
+			parsed[key] = k
+		}
+	}
+	return slices.SortedFunc(maps.Keys(parsed), func(a, b string) int {
+		x, y := parsed[a], parsed[b]
+		return cmp.Or(cmp.Compare(y.Revision, x.Revision), cmp.Compare(y.Epoch, x.Epoch), cmp.Compare(a, b))
+	})
 }
 
 // search takes whether the object that was looked for is there, and looks for the next. The
@@ -100,6 +143,9 @@ func (m *Machine) resetWithout() bool {
 func (m *Machine) search(there bool) {
 	r, n := m.resetting, len(m.root.Entries)
 	switch {
+	case there && r.end == 0 && r.listed:
+		m.resetOn(m.root)
+		return
 	case there && r.end == 0:
 		root := m.root
 		m.endReset(thereAgain)
@@ -116,12 +162,15 @@ func (m *Machine) search(there bool) {
 		m.lookFor((r.low + r.end) / 2)
 		return
 	}
-	r.from = m.root.First
 	m.resetOn(m.root)
 }
 
-// resetOn looks at the local log, with the root from which something is given up.
+// resetOn looks at the local log, with the root from which something is given up. The next one
+// follows the one that the pointer names all the same.
 func (m *Machine) resetOn(root *manifest.Manifest) {
+	if !root.Empty() {
+		m.resetting.from = root.First
+	}
 	m.emit(NoSeam{})
 	m.contradicted = true
 	m.resolved(m.pointer, root)

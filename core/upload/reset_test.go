@@ -156,6 +156,15 @@ func (r *rig) reread(p Pointer, read RootRead) {
 	r.do(read)
 }
 
+// listed answers ListRoots.
+func (r *rig) listed(keys ...string) {
+	r.t.Helper()
+	if l := one[ListRoots](r); l.Prefix != "p/s/metadata/root." {
+		r.t.Fatalf("lists %s", l.Prefix)
+	}
+	r.do(RootsListed{Stamp: r.stamp(), Gen: r.m.gen, Keys: keys})
+}
+
 func (r *rig) ask(id WaiterID) {
 	r.t.Helper()
 	r.do(Reset{Stamp: r.stamp(), ID: id})
@@ -178,6 +187,7 @@ func TestAResetBeginsAnewWhereLocalDiskDoes(t *testing.T) {
 		r.ask(4)
 		none[ResetDone](r)
 		r.reread(pointerTo(stored()), c.read) // it may have come back
+		r.listed()
 		one[NoSeam](r)
 		none[ShowSync](r)
 		one[Inspect](r)
@@ -339,6 +349,7 @@ func TestAResetIsRefused(t *testing.T) {
 		r = lose(t, gone)
 		r.ask(1)
 		r.reread(pointerTo(stored()), gone)
+		r.listed()
 		if inspected {
 			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
 		}
@@ -369,6 +380,7 @@ func TestAResetSaysWhereWhatItGaveUpBegan(t *testing.T) {
 	r.reread(pointerTo(root), gone)
 	r.ask(1)
 	r.reread(pointerTo(root), gone)
+	r.listed()
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(50, 140)})
 	r.finishPersist()
 	if a := one[ResetDone](r); a.From != 20 || a.Next != 50 {
@@ -419,5 +431,85 @@ func TestAResetOfAStreamThatDiverges(t *testing.T) {
 	r.finishPersist()
 	if m := one[ShowSync](r).Manifest; m.First != 0 || !m.Empty() {
 		t.Fatalf("shown is %+v", m)
+	}
+}
+
+// The root that the pointer names is lost, and one before it is there: it is kept, the newest
+// that can be read first, and what local disk has behind it is uploaded again.
+func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
+	key := func(epoch pos.Epoch, revision pos.Revision) string {
+		return manifest.RootKey("p", "s", epoch, revision, 0xdef)
+	}
+	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
+	for _, c := range []struct {
+		what       string
+		first      Result     // of the older root's first object
+		local      Local      // what local disk holds
+		begin, end pos.Offset // of what is stored after the reset
+	}{
+		{"it is whole", Result{}, log(60, 140), 0, 50},
+		{"its object is gone", Result{FaultMissing, "no such key"}, log(60, 140), 60, 60},
+		{"local disk has all", Result{}, log(0, 140), 0, 0},
+	} {
+		r := lose(t, gone)
+		r.ask(1)
+		r.reread(pointerTo(stored()), gone)
+		older := manifestOf(1, 6, entryAt(0, 50, 1))
+		r.listed(key(1, 5), key(2, 6), "p/s/data/1", "p/other/metadata/root.9.9.0000000000000001.manifest", key(1, 6), r.m.rootKey(r.m.pointer), "p/s/metadata/root.x")
+		for _, damaged := range []RootRead{{Body: []byte("x")}} {
+			if k := one[ReadRoot](r).Key; k != key(2, 6) {
+				t.Fatalf("reads %s first", k)
+			}
+			damaged.Stamp, damaged.Gen = r.stamp(), r.m.gen
+			r.do(damaged)
+		}
+		if k := one[ReadRoot](r).Key; k != key(1, 6) {
+			t.Fatalf("reads %s next", k)
+		}
+		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: older.Encode()})
+		one[LookFor](r)
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: c.first})
+		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: c.local})
+		none[ResetDone](r)
+		r.finishPersist()
+		if m := one[ShowSync](r).Manifest; m.First != c.begin || m.Next != c.end || m.Revision != 8 {
+			t.Fatalf("%s: shown is %+v", c.what, m)
+		}
+		if a := one[ResetDone](r); a.From != 0 || a.Next != c.begin {
+			t.Fatalf("%s: %+v", c.what, a)
+		}
+		if want := max(c.end, c.local.First); r.m.drain.want != want {
+			t.Fatalf("%s: goes on at %s, want %s", c.what, r.m.drain.want, want)
+		}
+	}
+
+	// All that can't be read is passed over, and what can't be asked ends the reset.
+	r := lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.listed(key(1, 6))
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Result: gone.Result})
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
+	r.finishPersist()
+	if a := one[ResetDone](r); a.Next != 40 {
+		t.Fatalf("%+v", a)
+	}
+	r = lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.do(RootsListed{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+	if a := one[ResetDone](r); a.Refused != "503" {
+		t.Fatalf("%+v", a)
+	}
+	r = lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.listed(key(1, 6))
+	empty := manifest.New(30)
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: empty.Stamped(1, 6).Encode()})
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(10, 140)})
+	r.finishPersist()
+	if a := one[ResetDone](r); a.From != 0 || a.Next != 10 {
+		t.Fatalf("%+v", a)
 	}
 }

@@ -49,10 +49,13 @@ func (m *Machine) rootRead(in RootRead) {
 		m.unresolved(in.Why)
 	default:
 		root, err := manifest.Decode(in.Body)
-		if err == nil {
+		older := m.resetting != nil && m.resetting.listed
+		if err == nil && !older {
 			err = m.belongs(root)
 		}
 		switch {
+		case err == nil && root.Empty() && older:
+			m.resetOn(root)
 		case err == nil && root.Empty():
 			m.endReset(thereAgain)
 			m.resolved(m.pointer, root)

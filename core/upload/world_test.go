@@ -2,6 +2,7 @@ package upload
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -90,7 +91,7 @@ func (w *world) do(e Effect) {
 			w.t.Fatalf("%s before the anchor", name(e))
 		}
 		w.asked = append(w.asked, e.(Effect))
-	case ReadPointer, ReadRoot, LookFor, Inspect, Read, PutAnchor, SwapPointer, Listen:
+	case ReadPointer, ReadRoot, ListRoots, LookFor, Inspect, Read, PutAnchor, SwapPointer, Listen:
 		w.asked = append(w.asked, e.(Effect))
 	case Abort:
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool { _, ok := e.(Listen); return ok })
@@ -221,6 +222,15 @@ func (w *world) answer(i int) {
 			r = Result{FaultMissing, "no root"}
 		}
 		w.answered(e.Gen, RootRead{Stamp: s, Gen: e.Gen, Body: body, Result: r})
+	case ListRoots:
+		r, _ := w.fault()
+		in := RootsListed{Stamp: s, Gen: e.Gen, Result: r}
+		for _, key := range slices.Sorted(maps.Keys(w.objects)) {
+			if strings.HasPrefix(key, e.Prefix) {
+				in.Keys = append(in.Keys, key)
+			}
+		}
+		w.answered(e.Gen, in)
 	case LookFor:
 		r, _ := w.fault()
 		if _, ok := w.objects[e.Key]; !ok {
@@ -329,7 +339,7 @@ func (w *world) act() {
 		w.step(StoreAnswers{w.stamp()})
 	case 16:
 		if rapid.IntRange(0, 3).Draw(w.t, "replaced") == 0 {
-			w.replace(rapid.Bool().Draw(w.t, "emptied"), rapid.Bool().Draw(w.t, "again"))
+			w.replace(rapid.IntRange(0, 3).Draw(w.t, "lost"))
 		}
 	case 17:
 		w.reset()
@@ -385,13 +395,19 @@ func (w *world) foreign() {
 	w.objects[w.m.rootKey(w.pointer)] = root.Stamped(w.pointer.Epoch, w.pointer.Revision).Encode()
 }
 
-// replace has the store claimed anew, perhaps after it lost everything, its root put again
-// before that was noticed. What the machine was about to write is not written any more.
-func (w *world) replace(emptied, again bool) {
-	if emptied && w.pointer.Revision > 0 {
+// replace has the store claimed anew, perhaps after it lost everything, or all but the root
+// that was put again before that was noticed, or that root alone. What the machine was about to
+// write is not written any more.
+func (w *world) replace(lost int) {
+	if lost > 0 && w.pointer.Revision > 0 {
 		key, root := w.m.rootKey(w.pointer), w.objects[w.m.rootKey(w.pointer)]
-		clear(w.objects)
-		if again && root != nil {
+		switch {
+		case lost == 1:
+			delete(w.objects, key)
+		case lost == 2 || root == nil:
+			clear(w.objects)
+		default:
+			clear(w.objects)
 			w.objects[key] = root
 		}
 		w.emptied, w.wiped, w.bounded = true, true, true
