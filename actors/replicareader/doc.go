@@ -4,8 +4,8 @@
 // when the writer ends or the stream was deleted; objects and pointer stay.
 //
 // Messages: pace.Granted from the governor, manifest.Resync from the manifest replica,
-// upload.StreamGone from the reconciler, upload.StoreBack and StoreClaimed from the store
-// monitor, and upload.AwaitDurable, CutNow, ResetManifest and Describe as requests. Its
+// upload.StreamGone from the reconciler, upload.StoreBack, StoreDisowned and StoreClaimed from the
+// store monitor, and upload.AwaitDurable, CutNow, ResetManifest and Describe as requests. Its
 // status is an upload.Status.
 //
 // Everything that takes time is a task. One generation of them is given up at a time;

@@ -148,6 +148,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.step(c, upload.StreamDeleted{})
 	case upload.StoreBack:
 		r.step(c, upload.StoreAnswers{})
+	case upload.StoreDisowned:
+		r.step(c, upload.StoreLost{})
 	case upload.StoreClaimed:
 		r.step(c, upload.StoreReplaced{})
 	case *actors.Request:

@@ -62,9 +62,11 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 				t.Errorf("%d operations of looks after %d failures", looks, failures)
 			}
 			b.fault.Store(nil)
+			pass(time.Minute)
 			if err := b.put(b.t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			pass(time.Minute)
 		}
 	})
 	// A deletion that fails is one as well.
@@ -213,7 +215,7 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		expect("when it is back", upload.StoreBack{})
 		b.store.Drop("p/cluster")
 		pass(5 * time.Minute)
-		expect("when the marker is gone")
+		expect("when the marker is gone", upload.StoreDisowned{})
 		if put, err := b.restore(); !put || err != nil {
 			t.Fatal(put, err)
 		}
@@ -234,7 +236,7 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		<-b.h.Done()
 		b.store.Replace("p/cluster", whole)
 		b.start()
-		expect("when the marker is back, though the monitor is a new one", upload.StoreClaimed{}, upload.StoreBack{})
+		expect("when the marker is gone and back, though the monitor is a new one", upload.StoreDisowned{}, upload.StoreClaimed{}, upload.StoreBack{})
 	})
 }
 
@@ -251,7 +253,7 @@ func TestABucketThatGoesBetweenTwoQuestions(t *testing.T) {
 		b.start()
 		b.shows("yes", 1, passes)
 		gone.Store(true)
-		pass(5 * time.Minute)
+		pass(6 * time.Minute)
 		b.shows("no (bucket does not exist)", 0, port.Denied)
 	})
 }
@@ -290,5 +292,39 @@ func TestAMarkerThatCannotBeReadBack(t *testing.T) {
 		if got := *told.Load(); !slices.Contains(got, any(upload.StoreClaimed{})) {
 			t.Errorf("told %v", got)
 		}
+	})
+}
+
+// While things are put the owner is looked at every ten seconds, with one question, and no
+// more when that ends: a store that took the place of ours is noticed soon.
+func TestTheOwnerIsLookedAtWhileThingsArePut(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		asked, puts := b.asked.Load(), int64(0)
+		for range 600 {
+			for range 3 {
+				if err := b.put(b.t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				puts++
+			}
+			pass(100 * time.Millisecond)
+		}
+		if looks := b.asked.Load() - asked - puts; looks != 6 {
+			t.Errorf("%d questions in a minute", looks)
+		}
+		pass(10 * time.Second)
+		asked = b.asked.Load()
+		pass(4 * time.Minute)
+		if n := b.asked.Load() - asked; n != 0 {
+			t.Errorf("%d questions while nothing is put", n)
+		}
+		b.store.Drop("p/cluster")
+		if err := b.put(b.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Second)
+		b.shows("no (the cluster's marker is missing)", 0, port.Denied)
 	})
 }

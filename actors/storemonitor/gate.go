@@ -22,6 +22,7 @@ type Gate struct {
 
 	monitor atomic.Pointer[actors.Handle] // whom doubts are told
 	doubted atomic.Bool                   // it was told, and has not looked at it yet
+	stored  atomic.Bool                   // it was told that something was put since its last look
 	busy    atomic.Int32                  // operations that the store had no time for, in a row
 }
 
@@ -120,12 +121,16 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	return failed, err
 }
 
-// ended makes the monitor look at a store that did not do what it was asked. One that is full,
+// ended tells the monitor that something was put or deleted, and makes it look at a store that did not do what it was asked. One that is full,
 // or finds that the object is there already, is well, and so is one that is busy unless it does
 // nothing else; nor does it say anything that the node gave the operation up.
 func (g *Gate) ended(ctx context.Context, err error) {
+	h := g.monitor.Load()
 	if err == nil {
 		g.busy.Store(0)
+		if h != nil && g.stored.CompareAndSwap(false, true) {
+			h.Send(stored{})
+		}
 		return
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -140,7 +145,7 @@ func (g *Gate) ended(ctx context.Context, err error) {
 		}
 	default: // it may be away, or another one than before
 	}
-	if h := g.monitor.Load(); h != nil && g.doubted.CompareAndSwap(false, true) {
+	if h != nil && g.doubted.CompareAndSwap(false, true) {
 		h.Send(doubt{})
 	}
 }
@@ -149,4 +154,5 @@ func (g *Gate) ended(ctx context.Context, err error) {
 func (g *Gate) tell(h *actors.Handle) {
 	g.monitor.Store(h)
 	g.doubted.Store(false)
+	g.stored.Store(false)
 }

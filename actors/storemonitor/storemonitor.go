@@ -55,6 +55,7 @@ type Restored struct {
 type (
 	tick     struct{}
 	doubt    struct{} // an operation has failed
+	stored   struct{} // one has not
 	claimed  struct{ err error }
 	probed   struct{ err error }
 	restored struct {
@@ -92,6 +93,8 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 	case doubt:
 		m.cfg.Gate.doubted.Store(false)
 		m.step(c, probe.Doubt{Now: m.now()})
+	case stored:
+		m.step(c, probe.Stored{Now: m.now()})
 	case tick:
 		m.step(c, probe.Tick{Now: m.now()})
 	case *actors.Request:
@@ -155,6 +158,7 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 	for _, e := range m.effects {
 		switch e := e.(type) {
 		case probe.Claim:
+			m.cfg.Gate.stored.Store(false)
 			m.ask(c, "claim the prefix", func(ctx context.Context) any {
 				return claimed{m.cfg.Claimant.Claim(ctx)}
 			})
@@ -164,6 +168,7 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 			m.cfg.Gate.admit()
 		case probe.Refuse:
 			m.cfg.Gate.refuse(m.refused)
+			m.toReplicaReaders(upload.StoreDisowned{})
 		case probe.Replaced:
 			m.toReplicaReaders(upload.StoreClaimed{})
 		case probe.Back:

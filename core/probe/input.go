@@ -58,6 +58,8 @@ type (
 		Now pos.Millis
 		Put bool
 	}
+	// Stored says that something was put: whose the prefix is had better be still known.
+	Stored struct{ Now pos.Millis }
 	// Doubt says that an operation failed which a store that is well would have done.
 	Doubt struct{ Now pos.Millis }
 	// Tick says what time it is, at the latest when Wake asked for it.
@@ -68,6 +70,7 @@ func (Start) input()    {}
 func (Claimed) input()  {}
 func (Probed) input()   {}
 func (Restored) input() {}
+func (Stored) input()   {}
 func (Doubt) input()    {}
 func (Tick) input()     {}
 

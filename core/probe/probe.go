@@ -12,6 +12,9 @@ type Config struct {
 	Interval time.Duration // between rounds while all is well; not above 0: 5 minutes
 	Retry    time.Duration // between rounds otherwise, see restless; not above 0: 5 s
 	Timeout  time.Duration // of one question; not above 0: 30 s
+	// Active is how old the last look at the owner may be while something is stored; not above
+	// 0: 10 s.
+	Active time.Duration
 }
 
 func (c *Config) complete() {
@@ -22,6 +25,9 @@ func (c *Config) complete() {
 		c.Retry = 5 * time.Second
 	}
 	c.Retry = min(c.Retry, c.Interval)
+	if c.Active <= 0 {
+		c.Active = 10 * time.Second
+	}
 	if c.Timeout <= 0 {
 		c.Timeout = 30 * time.Second
 	}
@@ -54,6 +60,8 @@ type Machine struct {
 	late    bool       // it has not been answered in time
 	next    pos.Millis // round
 	again   bool       // a round is asked for while one is under way
+	used    bool       // something was put since a round was set for it
+	brief   bool       // the round asks for the owner only, if all is well
 	other   bool       // the store may be another one than the one that was ours
 	claim   Answer     // of this round
 	owned   bool
@@ -159,11 +167,16 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		out = m.probed(in.Answer, out)
 	case Restored:
 		m.clock(in.Now)
-		m.other = m.other || in.Put
+		m.other, m.brief = m.other || in.Put, false
 		m.next, m.again = m.now, m.asking != nothing
+	case Stored:
+		m.clock(in.Now)
+		m.used = true
+		m.active()
 	case Doubt:
 		m.clock(in.Now)
-		m.next = min(m.next, max(m.now, m.status.Checked.Add(m.cfg.Retry)))
+		m.brief = false
+		m.next = min(m.next, max(m.now, min(m.status.Checked, m.now).Add(m.cfg.Retry)))
 	case Tick:
 		m.clock(in.Now)
 		m.lateAnswer()
@@ -205,6 +218,10 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 			m.status = Status{State: StateUnknown, Since: m.now, Owned: true, Checked: m.now}
 		}
 	case Unsure, Denied:
+	}
+	if m.brief && a.Verdict == Accessible && m.status.well() {
+		m.conclude(a)
+		return out
 	}
 	m.claim = a
 	m.asking, m.asked = whether, m.now
@@ -255,9 +272,18 @@ func (m *Machine) conclude(a Answer) {
 	} else {
 		m.definite(a)
 	}
-	m.next = m.now.Add(m.wait())
+	m.next, m.brief = m.now.Add(m.wait()), false
 	if m.again {
 		m.again, m.next = false, m.now
+	}
+	m.active()
+}
+
+// active sets a round for what was put.
+func (m *Machine) active() {
+	at := max(m.now, min(m.status.Checked, m.now).Add(m.cfg.Active))
+	if m.used && m.asking == nothing && m.status.well() && at < m.next {
+		m.next, m.brief, m.used = at, true, false
 	}
 }
 
@@ -272,7 +298,7 @@ func (m *Machine) wait() time.Duration {
 // restless reports whether the next round is to be soon. Another owner is no such case:
 // that an operator mends, and not within seconds.
 func (m *Machine) restless() bool {
-	return !m.status.well() && !(m.status.Definite() && m.status.Verdict == Foreign)
+	return !m.status.Definite() || m.status.Verdict != Accessible && m.status.Verdict != Foreign
 }
 
 func (m *Machine) unsure(why string) {

@@ -312,47 +312,6 @@ func TestAnIncarnationThatStartsDisowned(t *testing.T) {
 	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Replaced{}, Probe{})
 }
 
-// What fails elsewhere is a reason to look, but not more often than every few seconds; a round
-// that is under way is enough.
-func TestADoubtIsLookedAt(t *testing.T) {
-	r := newRig(t)
-	r.round(yes, yes, Admit{})
-	r.now += minute
-	r.play(Doubt{Now: r.now}, Claim{})
-	r.play(Doubt{Now: r.now})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
-	r.play(Probed{Now: r.now, Answer: yes})
-	r.shows("yes", 5*minute)
-	r.now += second
-	r.play(Doubt{Now: r.now})
-	r.shows("yes", 4*second)
-	r.play(Doubt{Now: r.now})
-	r.round(yes, unsure)
-	r.play(Doubt{Now: r.now})
-	r.shows("unknown since 1970-01-01T00:02:05Z (timed out); yes before that", 5*second)
-}
-
-// Those who wait are told when the store is well again, once each time.
-func TestTheStoreIsBack(t *testing.T) {
-	r := newRig(t)
-	backs := []int{}
-	for _, a := range []Answer{unsure, yes, yes, unsure, unsure, yes, denied, unsure, denied, yes} {
-		var effects []Effect
-		if len(backs) == 1 {
-			effects = []Effect{Admit{}}
-		}
-		claim := yes
-		if len(backs) == 0 {
-			claim = unsure
-		}
-		r.round(claim, a, effects...)
-		backs = append(backs, r.backs)
-	}
-	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2, 3}; !slices.Equal(backs, want) {
-		t.Fatalf("%v, want %v", backs, want)
-	}
-}
-
 func TestTheClockIsSetBack(t *testing.T) {
 	r := newRig(t)
 	r.now = 600 * minute
@@ -446,6 +405,11 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 				}
 			case rapid.IntRange(0, 5).Draw(t, "doubt") == 0:
 				step(Doubt{Now: now})
+			case rapid.IntRange(0, 5).Draw(t, "stored") == 0:
+				step(Stored{Now: now})
+				if m.status.well() && m.asking == nothing && m.next > now+10*second {
+					t.Fatalf("the next round is in %s", m.next.Sub(now))
+				}
 			case open == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
 				step(Tick{Now: now})
 			case isClaim:

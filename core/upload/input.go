@@ -182,6 +182,8 @@ type (
 	// StoreAnswers says that the store was found to answer again: what waits for a later
 	// time is tried now.
 	StoreAnswers struct{ Stamp }
+	// StoreLost says that the store is not the one that things were put into.
+	StoreLost struct{ Stamp }
 	// StoreReplaced says that the store may be another one than before, or have lost what it
 	// held. The truth is learned anew, from the store itself.
 	StoreReplaced struct{ Stamp }
@@ -223,6 +225,7 @@ func (ForceCut) input()       {}
 func (Retain) input()         {}
 func (StreamDeleted) input()  {}
 func (StoreAnswers) input()   {}
+func (StoreLost) input()      {}
 func (StoreReplaced) input()  {}
 func (Reset) input()          {}
 
@@ -242,6 +245,8 @@ func Stamped(in Input, s Stamp) Input {
 		return StreamDeleted{s}
 	case StoreAnswers:
 		return StoreAnswers{s}
+	case StoreLost:
+		return StoreLost{s}
 	case StoreReplaced:
 		return StoreReplaced{s}
 	case Reset:

@@ -166,6 +166,8 @@ func (m *Machine) dispatch(in Input) {
 		m.deleted()
 	case StoreAnswers:
 		m.storeAnswers()
+	case StoreLost:
+		m.emit(NoSeam{})
 	case StoreReplaced:
 		m.storeReplaced()
 	case Reset:

@@ -13,8 +13,13 @@ import (
 // StoreBack tells a replica reader that the object store answers again.
 type StoreBack struct{}
 
-// StoreClaimed tells a replica reader that the store was without the cluster's marker, and an
-// operator had it put again: what the stored manifest names may be gone.
+// StoreDisowned tells a replica reader that the object store is not the cluster's: what is
+// trusted to be in it may be elsewhere. StoreClaimed follows once it is.
+type StoreDisowned struct{}
+
+// StoreClaimed tells a replica reader that the store is the cluster's again, or that an
+// operator had the marker put into one that had none: what the stored manifest names may be
+// gone.
 type StoreClaimed struct{}
 
 // ResetManifest asks a replica reader, with Call or Request, to give up what the store has lost

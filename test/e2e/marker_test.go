@@ -112,7 +112,7 @@ func TestAnS3StoreThatGoesAndIsLost(t *testing.T) {
 	d := newDatabase(t, fillerSQL)
 	c := small(config{"capture": d.capture("")})
 	n := newNode(t, c)
-	n.errors = []string{"the object store is not accessible"}
+	n.errors = []string{"the object store is not accessible", "an operator gave up what was lost"}
 	n.onS3(server, c, keys...)
 	n.start()
 	n.streaming("shop", 20*time.Second)

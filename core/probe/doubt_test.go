@@ -1,0 +1,75 @@
+package probe
+
+import (
+	"slices"
+	"testing"
+)
+
+// What fails elsewhere is a reason to look, but not more often than every few seconds; a round
+// that is under way is enough.
+func TestADoubtIsLookedAt(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.now += minute
+	r.play(Doubt{Now: r.now}, Claim{})
+	r.play(Doubt{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+	r.now += second
+	r.play(Doubt{Now: r.now})
+	r.shows("yes", 4*second)
+	r.play(Doubt{Now: r.now})
+	r.round(yes, unsure)
+	r.play(Doubt{Now: r.now})
+	r.shows("unknown since 1970-01-01T00:02:05Z (timed out); yes before that", 5*second)
+}
+
+// Something was put: the owner is asked for soon, and nothing else if all is well.
+func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.play(Stored{Now: r.now})
+	r.shows("yes", 10*second)
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	r.play(Stored{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes})
+	r.shows("yes", 10*second)
+	r.now += second
+	r.play(Stored{Now: r.now}) // no later for it
+	r.shows("yes", 9*second)
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: unsure}, Probe{}) // a doubt, which wants all
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("unknown since 1970-01-01T00:01:20Z (timed out); yes before that", 5*second)
+	r.round(yes, yes)
+	r.shows("yes", 10*second) // for what was put meanwhile
+	r.play(Doubt{Now: r.now + 5*second}, Claim{})
+	r.now += 5 * second
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}) // a doubt wants all
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+}
+
+// Those who wait are told when the store is well again, once each time.
+func TestTheStoreIsBack(t *testing.T) {
+	r := newRig(t)
+	backs := []int{}
+	for _, a := range []Answer{unsure, yes, yes, unsure, unsure, yes, denied, unsure, denied, yes} {
+		var effects []Effect
+		if len(backs) == 1 {
+			effects = []Effect{Admit{}}
+		}
+		claim := yes
+		if len(backs) == 0 {
+			claim = unsure
+		}
+		r.round(claim, a, effects...)
+		backs = append(backs, r.backs)
+	}
+	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2, 3}; !slices.Equal(backs, want) {
+		t.Fatalf("%v, want %v", backs, want)
+	}
+}

@@ -1,0 +1,136 @@
+package upload
+
+import (
+	"slices"
+	"testing"
+
+	"millrace/core/manifest"
+	"millrace/core/pos"
+	"millrace/core/segment"
+)
+
+// The root that the pointer names is lost, and one before it is there: it is kept, the newest
+// that can be read first, and what local disk has behind it is uploaded again.
+func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
+	key := func(epoch pos.Epoch, revision pos.Revision) string {
+		return manifest.RootKey("p", "s", epoch, revision, 0xdef)
+	}
+	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
+	for _, c := range []struct {
+		what       string
+		first      Result     // of the older root's first object
+		local      Local      // what local disk holds
+		begin, end pos.Offset // of what is stored after the reset
+	}{
+		{"it is whole", Result{}, log(60, 140), 0, 50},
+		{"its object is gone", Result{FaultMissing, "no such key"}, log(60, 140), 60, 60},
+		{"local disk has all", Result{}, log(0, 140), 0, 0},
+	} {
+		r := lose(t, gone)
+		r.ask(1)
+		r.reread(pointerTo(stored()), gone)
+		older := manifestOf(1, 6, entryAt(0, 50, 1))
+		r.listed(key(1, 5), key(2, 6), "p/s/data/1", "p/other/metadata/root.9.9.0000000000000001.manifest", key(1, 6), r.m.rootKey(r.m.pointer), "p/s/metadata/root.x")
+		for _, damaged := range []RootRead{{Body: []byte("x")}} {
+			if k := one[ReadRoot](r).Key; k != key(2, 6) {
+				t.Fatalf("reads %s first", k)
+			}
+			damaged.Stamp, damaged.Gen = r.stamp(), r.m.gen
+			r.do(damaged)
+		}
+		if k := one[ReadRoot](r).Key; k != key(1, 6) {
+			t.Fatalf("reads %s next", k)
+		}
+		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: older.Encode()})
+		one[LookFor](r)
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: c.first})
+		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: c.local})
+		none[ResetDone](r)
+		r.finishPersist()
+		if m := one[ShowSync](r).Manifest; m.First != c.begin || m.Next != c.end || m.Revision != 8 {
+			t.Fatalf("%s: shown is %+v", c.what, m)
+		}
+		if a := one[ResetDone](r); a.From != 0 || a.Next != c.begin {
+			t.Fatalf("%s: %+v", c.what, a)
+		}
+		if want := max(c.end, c.local.First); r.m.drain.want != want {
+			t.Fatalf("%s: goes on at %s, want %s", c.what, r.m.drain.want, want)
+		}
+	}
+
+	// All that can't be read is passed over, and what can't be asked ends the reset.
+	r := lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.listed(key(1, 6))
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Result: gone.Result})
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
+	r.finishPersist()
+	if a := one[ResetDone](r); a.Next != 40 {
+		t.Fatalf("%+v", a)
+	}
+	r = lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.do(RootsListed{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "503"}})
+	if a := one[ResetDone](r); a.Refused != "503" {
+		t.Fatalf("%+v", a)
+	}
+	r = lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.listed(key(1, 6))
+	empty := manifest.New(30)
+	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: empty.Stamped(1, 6).Encode()})
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(10, 140)})
+	r.finishPersist()
+	if a := one[ResetDone](r); a.From != 0 || a.Next != 10 {
+		t.Fatalf("%+v", a)
+	}
+}
+
+// searched returns a rig whose reset has found that of so many entries of root the first there
+// is are missing.
+func searched(t *testing.T, root *manifest.Manifest, missing int) *rig {
+	t.Helper()
+	r := look(t, root, Result{FaultMissing, "no such key"})
+	r.ask(1)
+	r.reread(pointerTo(root), RootRead{Body: root.Encode()})
+	for len(all[LookFor](r)) > 0 {
+		key, result := one[LookFor](r).Key, Result{}
+		if i := slices.IndexFunc(root.Entries, func(e manifest.Entry) bool { return r.m.fragmentKey(e.First, e.UID) == key }); i < missing {
+			result = Result{FaultMissing, "no such key"}
+		}
+		r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: result})
+	}
+	return r
+}
+
+// The log is shorter than what is kept: it is given up once, though the log is looked at twice.
+func TestAResetThatWaitsForTheLog(t *testing.T) {
+	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
+	r := searched(t, root, 1)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 70, Next: 90, Epochs: []segment.EpochEnd{{Epoch: 2, End: 90}}}})
+	one[Listen](r)
+	edits := len(r.m.edits)
+	r.do(Moved{Stamp: r.stamp(), Gen: r.m.gen})
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 70, Next: 120, Epochs: []segment.EpochEnd{{Epoch: 2, End: 120}}}})
+	if len(r.m.edits) != edits {
+		t.Fatalf("%d edits, then %d", edits, len(r.m.edits))
+	}
+	r.finishPersist()
+	if a := one[ResetDone](r); a.From != 20 || a.Next != 60 {
+		t.Fatalf("%+v", a)
+	}
+}
+
+// What is kept may yet be contradicted by the local log.
+func TestAResetOfAStreamThatDiverges(t *testing.T) {
+	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
+	r := searched(t, root, 1)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 0, Next: 120, Epochs: []segment.EpochEnd{{Epoch: 3, End: 120}}}})
+	r.finishPersist()
+	if m := one[ShowSync](r).Manifest; m.First != 0 || !m.Empty() {
+		t.Fatalf("shown is %+v", m)
+	}
+}
