@@ -64,8 +64,8 @@ func (m *Machine) storeReplaced() {
 // before it, which is kept for a while, or one that the pointer never named; what they name
 // was stored before they were. Where the first objects of a root are not there, those that
 // are missing are the ones before some entry, which is searched for by halves. The store's
-// part of the stream then begins with that entry, or where the local log begins if that is
-// earlier: what is there is uploaded again.
+// part of the stream then begins with that entry, or where the local log begins if that has
+// all of it and more: it is uploaded again.
 type resetting struct {
 	id       WaiterID
 	listed   bool       // the roots that are there
@@ -185,7 +185,7 @@ func (m *Machine) resetOn(root *manifest.Manifest) {
 func (m *Machine) giveUp(l Local) {
 	r := m.resetting
 	kept := m.now.Entries[min(r.end, len(m.now.Entries)):]
-	if len(kept) > 0 && l.First <= kept[0].First {
+	if n := len(kept); n > 0 && l.First <= kept[0].First && kept[n-1].Next <= l.Next {
 		for i := range kept {
 			m.drops = append(m.drops, m.fragmentKey(kept[i].First, kept[i].UID))
 		}
