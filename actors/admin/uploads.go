@@ -71,6 +71,8 @@ type ResetStatus struct {
 	Stream string     `json:"stream"`
 	From   pos.Offset `json:"given_up_from"`
 	Next   pos.Offset `json:"given_up_next"` // exclusive
+	// Hole is what is given up behind what the store keeps: it becomes a gap.
+	Hole *Gap `json:"hole,omitempty"`
 }
 
 // DurableStatus says whether everything up to an offset is durable in the object store.

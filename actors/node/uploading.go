@@ -141,7 +141,11 @@ func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus,
 			Hint: "only what is not in the store, or is damaged, is given up; millrace status " + name + " tells what the stream waits for",
 		}
 	}
-	return admin.ResetStatus{Stream: name, From: reset.From, Next: reset.Next}, nil
+	given := admin.ResetStatus{Stream: name, From: reset.From, Next: reset.Next}
+	if hole := admin.Gap(reset.Hole); hole.To > hole.From {
+		given.Hole = &hole
+	}
+	return given, nil
 }
 
 // Durable implements admin.Uploads.

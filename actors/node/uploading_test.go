@@ -12,6 +12,7 @@ import (
 	"millrace/actors/admin"
 	"millrace/actors/manifestreplica"
 	"millrace/actors/port"
+	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/segment"
 	"millrace/core/upload"
@@ -157,7 +158,7 @@ func TestCutIsPassedOn(t *testing.T) {
 }
 
 func TestResetIsPassedOn(t *testing.T) {
-	answer := upload.ResetAnswer{From: 20, Next: 40}
+	answer := upload.ResetAnswer{From: 20, Next: 40, Hole: manifest.Gap{From: 60, To: 70}}
 	n := withReader(t, true, func(ask any) any {
 		if _, ok := ask.(upload.ResetManifest); ok {
 			return answer
@@ -165,7 +166,11 @@ func TestResetIsPassedOn(t *testing.T) {
 		return nil
 	})
 	defer n.system.Close()
-	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got != (admin.ResetStatus{Stream: "s", From: 20, Next: 40}) {
+	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got.Stream != "s" || got.From != 20 || got.Next != 40 || *got.Hole != (admin.Gap{From: 60, To: 70}) {
+		t.Fatalf("reset %+v, %v", got, err)
+	}
+	answer.Hole = manifest.Gap{}
+	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got.Hole != nil {
 		t.Fatalf("reset %+v, %v", got, err)
 	}
 	answer = upload.ResetAnswer{Refused: "planned", Next: pos.NoOffset}

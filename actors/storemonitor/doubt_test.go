@@ -328,3 +328,31 @@ func TestTheOwnerIsLookedAtWhileThingsArePut(t *testing.T) {
 		b.shows("no (the cluster's marker is missing)", 0, port.Denied)
 	})
 }
+
+// A monitor that dies between an operator's claim and its next look leaves it to its successor
+// to tell of it.
+func TestAClaimOutlivesTheMonitor(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var told atomic.Pointer[[]any]
+		r := &reader{b.names, "0", &told}
+		if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader", New: func() actors.Process { return r }}); err != nil {
+			t.Fatal(err)
+		}
+		b.start()
+		b.shows("yes", 1, passes)
+		b.store.Drop("p/cluster")
+		if put, err := b.restore(); !put || err != nil {
+			t.Fatal(put, err)
+		}
+		synctest.Wait()
+		b.gate.claimed.Store(true) // as it is before the monitor has looked
+		b.h.Kill()
+		<-b.h.Done()
+		told.Store(new([]any))
+		b.start()
+		synctest.Wait()
+		if got := *told.Load(); !slices.Contains(got, any(upload.StoreClaimed{})) || b.gate.claimed.Load() {
+			t.Errorf("told %v", got)
+		}
+	})
+}

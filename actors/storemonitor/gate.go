@@ -20,8 +20,9 @@ type Gate struct {
 	once  sync.Once
 	known chan struct{} // closed at the first verdict
 
-	monitor atomic.Pointer[actors.Handle] // whom doubts are told
+	monitor atomic.Pointer[actors.Handle] // who is told how operations end
 	doubted atomic.Bool                   // it was told, and has not looked at it yet
+	claimed atomic.Bool                   // the marker was put for an operator; the streams are not told yet
 	stored  atomic.Bool                   // it was told that something was put since its last look
 	busy    atomic.Int32                  // operations that the store had no time for, in a row
 }
@@ -59,10 +60,11 @@ func (g *Gate) owned() bool {
 	return v != nil && v.refused == nil
 }
 
-// disowned reports whether it is closed because the prefix was found not to be ours.
+// disowned reports whether the prefix was found not to be ours, and nobody was told that it
+// is again.
 func (g *Gate) disowned() bool {
 	v := g.state.Load()
-	return v != nil && v.refused != nil
+	return g.claimed.Load() || v != nil && v.refused != nil
 }
 
 // pass returns the error of what may not pass: class Unavailable while it is not known
@@ -121,9 +123,10 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	return failed, err
 }
 
-// ended tells the monitor that something was put or deleted, and makes it look at a store that did not do what it was asked. One that is full,
-// or finds that the object is there already, is well, and so is one that is busy unless it does
-// nothing else; nor does it say anything that the node gave the operation up.
+// ended tells the monitor that something was put or deleted, and makes it look at a store that
+// did not do what it was asked. One that is full, or finds that the object is there already, is
+// well, and so is one that is busy unless it does nothing else; nor does it say anything that
+// the node gave the operation up.
 func (g *Gate) ended(ctx context.Context, err error) {
 	h := g.monitor.Load()
 	if err == nil {
@@ -145,12 +148,15 @@ func (g *Gate) ended(ctx context.Context, err error) {
 		}
 	default: // it may be away, or another one than before
 	}
-	if h != nil && g.doubted.CompareAndSwap(false, true) {
-		h.Send(doubt{})
+	if g.doubted.CompareAndSwap(false, true) {
+		// Only now: a monitor that came in between has taken the doubt for new.
+		if h := g.monitor.Load(); h != nil {
+			h.Send(doubt{})
+		}
 	}
 }
 
-// tell makes c's process the monitor that is told of doubts.
+// tell makes h the monitor that is told how operations end.
 func (g *Gate) tell(h *actors.Handle) {
 	g.monitor.Store(h)
 	g.doubted.Store(false)

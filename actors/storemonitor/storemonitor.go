@@ -105,6 +105,9 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 		} else {
 			msg.request.Reply(Restored{Put: msg.put})
 		}
+		if msg.put {
+			m.cfg.Gate.claimed.Store(true)
+		}
 		m.step(c, probe.Restored{Now: m.now(), Put: msg.put})
 	}
 	return nil
@@ -170,6 +173,7 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 			m.cfg.Gate.refuse(m.refused)
 			m.toReplicaReaders(upload.StoreDisowned{})
 		case probe.Replaced:
+			m.cfg.Gate.claimed.Store(false)
 			m.toReplicaReaders(upload.StoreClaimed{})
 		case probe.Back:
 			m.toReplicaReaders(upload.StoreBack{})

@@ -205,6 +205,9 @@ func newResetCommand(g *globals) *cobra.Command {
 
 func showReset(w io.Writer, r admin.ResetStatus) {
 	fmt.Fprintf(w, "given up: %s of %s; the stream begins at offset %s\n", span(r.From, r.Next), r.Stream, r.Next)
+	if r.Hole != nil {
+		fmt.Fprintf(w, "given up as well: %s, which become a gap\n", span(r.Hole.From, r.Hole.To))
+	}
 }
 
 // say prints an answer as it came with --json, else as text.

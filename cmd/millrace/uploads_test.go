@@ -44,7 +44,7 @@ func (n fakeNode) ResetStream(ctx context.Context, name string) (admin.ResetStat
 	if _, err := n.Stream(ctx, name); err != nil {
 		return admin.ResetStatus{}, err
 	}
-	return admin.ResetStatus{Stream: name, From: 1200000, Next: 1234500}, nil
+	return admin.ResetStatus{Stream: name, From: 1200000, Next: 1234500, Hole: &admin.Gap{From: 1234510, To: 1234520}}, nil
 }
 
 func (fakeNode) Durable(_ context.Context, name string, next pos.Offset, _ time.Duration) (admin.DurableStatus, error) {

@@ -2,7 +2,9 @@ package upload
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
@@ -16,28 +18,29 @@ func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
 		return manifest.RootKey("p", "s", epoch, revision, 0xdef)
 	}
 	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		what       string
 		first      Result     // of the older root's first object
 		local      Local      // what local disk holds
 		begin, end pos.Offset // of what is stored after the reset
+		hole       manifest.Gap
 	}{
-		{"it is whole", Result{}, log(60, 140), 0, 50},
-		{"its object is gone", Result{FaultMissing, "no such key"}, log(60, 140), 60, 60},
-		{"local disk has all", Result{}, log(0, 140), 0, 0},
+		{"it is whole", Result{}, log(60, 140), 0, 50, manifest.Gap{From: 50, To: 60}},
+		{"it is whole, and local disk begins in it", Result{}, log(20, 140), 0, 50, manifest.Gap{}},
+		{"it is whole, and local disk has all", Result{}, log(0, 140), 0, 50, manifest.Gap{}},
+		{"its object is gone", Result{FaultMissing, "no such key"}, log(60, 140), 60, 60, manifest.Gap{}},
 	} {
 		r := lose(t, gone)
 		r.ask(1)
 		r.reread(pointerTo(stored()), gone)
 		older := manifestOf(1, 6, entryAt(0, 50, 1))
 		r.listed(key(1, 5), key(2, 6), "p/s/data/1", "p/other/metadata/root.9.9.0000000000000001.manifest", key(1, 6), r.m.rootKey(r.m.pointer), "p/s/metadata/root.x")
-		for _, damaged := range []RootRead{{Body: []byte("x")}} {
-			if k := one[ReadRoot](r).Key; k != key(2, 6) {
-				t.Fatalf("reads %s first", k)
-			}
-			damaged.Stamp, damaged.Gen = r.stamp(), r.m.gen
-			r.do(damaged)
+		if k := one[ReadRoot](r).Key; k != key(2, 6) {
+			t.Fatalf("reads %s first", k)
 		}
+		// One that names nothing is of a reset that did not come to its end.
+		body := [][]byte{[]byte("x"), manifest.New(30).Stamped(2, 6).Encode()}[i%2]
+		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: body})
 		if k := one[ReadRoot](r).Key; k != key(1, 6) {
 			t.Fatalf("reads %s next", k)
 		}
@@ -50,7 +53,7 @@ func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
 		if m := one[ShowSync](r).Manifest; m.First != c.begin || m.Next != c.end || m.Revision != 8 {
 			t.Fatalf("%s: shown is %+v", c.what, m)
 		}
-		if a := one[ResetDone](r); a.From != 0 || a.Next != c.begin {
+		if a := one[ResetDone](r); a.From != 0 || a.Next != c.begin || a.Hole != c.hole {
 			t.Fatalf("%s: %+v", c.what, a)
 		}
 		if want := max(c.end, c.local.First); r.m.drain.want != want {
@@ -76,17 +79,6 @@ func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
 	if a := one[ResetDone](r); a.Refused != "503" {
 		t.Fatalf("%+v", a)
 	}
-	r = lose(t, gone)
-	r.ask(1)
-	r.reread(pointerTo(stored()), gone)
-	r.listed(key(1, 6))
-	empty := manifest.New(30)
-	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: empty.Stamped(1, 6).Encode()})
-	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(10, 140)})
-	r.finishPersist()
-	if a := one[ResetDone](r); a.From != 0 || a.Next != 10 {
-		t.Fatalf("%+v", a)
-	}
 }
 
 // searched returns a rig whose reset has found that of so many entries of root the first there
@@ -106,21 +98,19 @@ func searched(t *testing.T, root *manifest.Manifest, missing int) *rig {
 	return r
 }
 
-// The log is shorter than what is kept: it is given up once, though the log is looked at twice.
-func TestAResetThatWaitsForTheLog(t *testing.T) {
+// The log is shorter than what is kept: it has to grow over it first, and nothing is given up.
+func TestAResetIsRefusedWhileTheLogIsShorter(t *testing.T) {
 	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
 	r := searched(t, root, 1)
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 50, Next: 90, Epochs: []segment.EpochEnd{{Epoch: 2, End: 90}}}})
-	one[Listen](r) // it has not all that is kept, and so does not stand for it
-	edits := len(r.m.edits)
-	r.do(Moved{Stamp: r.stamp(), Gen: r.m.gen})
-	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 50, Next: 120, Epochs: []segment.EpochEnd{{Epoch: 2, End: 120}}}})
-	if len(r.m.edits) != edits {
-		t.Fatalf("%d edits, then %d", edits, len(r.m.edits))
-	}
-	r.finishPersist()
-	if a := one[ResetDone](r); a.From != 20 || a.Next != 60 {
+	if a := one[ResetDone](r); !strings.Contains(a.Refused, "the local log ends at 90") {
 		t.Fatalf("%+v", a)
+	}
+	r.after(time.Minute)
+	r.resolve(root)
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: 0, Next: 100, Epochs: []segment.EpochEnd{{Epoch: 1, End: 60}, {Epoch: 2, End: 100}}}})
+	if m := one[ShowSync](r).Manifest; len(m.Entries) != 2 || len(r.m.edits) != 0 {
+		t.Fatalf("shown is %+v", m)
 	}
 }
 

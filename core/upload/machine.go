@@ -36,9 +36,12 @@ type Machine struct {
 	pointer Pointer            // in the metadata store
 	stored  *manifest.Manifest // what it names; nil before it is known
 	shown   bool               // the manifest replica was told of stored
-	// lost: the pointer names a manifest that is not in the store, or is damaged.
+	// lost: the pointer names a manifest that is not in the store, or is damaged, or the first
+	// object that it names is not there.
 	lost bool
-	root *manifest.Manifest // read, while objects that it names are looked for
+	// disowned: the store is not the cluster's. The local log frees nothing for being in it.
+	disowned bool
+	root     *manifest.Manifest // read, while objects that it names are looked for
 	// resetting: an operator gives up what is lost, see reset.go.
 	resetting *resetting
 	// contradicted: the log is known to disagree with stored, and the edit that cures it
@@ -167,6 +170,7 @@ func (m *Machine) dispatch(in Input) {
 	case StoreAnswers:
 		m.storeAnswers()
 	case StoreLost:
+		m.disowned = true
 		m.emit(NoSeam{})
 	case StoreReplaced:
 		m.storeReplaced()

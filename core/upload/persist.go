@@ -209,7 +209,7 @@ func (m *Machine) persisted() {
 		m.shown = true
 		m.show()
 	}
-	m.emit(Seam{Next: m.stored.Next, Seq: m.stored.Revision})
+	m.seam()
 	m.collect(garbage)
 	m.retired(before, edits)
 	m.resetDone()

@@ -27,11 +27,12 @@ type StoreClaimed struct{}
 // that are. It answers with ResetAnswer, once a manifest without them is stored.
 type ResetManifest struct{}
 
-// ResetAnswer answers ResetManifest. What is in [From, Next) is given up.
+// ResetAnswer answers ResetManifest. What is in [From, Next) is given up, and what is in Hole.
 type ResetAnswer struct {
 	Refused string     // why nothing was given up, as far as is known; "": it was
 	From    pos.Offset // at the earliest: where a manifest that is lost began is not known
 	Next    pos.Offset
+	Hole    manifest.Gap // behind what is kept and before what local disk holds
 }
 
 func (m *Machine) storeAnswers() {
@@ -52,6 +53,7 @@ func (m *Machine) storeAnswers() {
 // storeReplaced learns the truth anew: what lies in the store, and which edits may be put on
 // top of it. Until then the local log frees nothing for having been uploaded.
 func (m *Machine) storeReplaced() {
+	m.disowned = false
 	m.emit(NoSeam{})
 	m.restart("the store was claimed anew, what it holds is looked at again")
 }
@@ -63,9 +65,7 @@ func (m *Machine) storeReplaced() {
 // Where the root is not there, or is damaged, the newest one that is there stands for it: one
 // before it, which is kept for a while, or one that the pointer never named; what they name
 // was stored before they were. Where the first objects of a root are not there, those that
-// are missing are the ones before some entry, which is searched for by halves. The store's
-// part of the stream then begins with that entry, or where the local log begins if that has
-// all of it and more: it is uploaded again.
+// are missing are the ones before some entry, which is searched for by halves.
 type resetting struct {
 	id       WaiterID
 	listed   bool       // the roots that are there
@@ -74,6 +74,9 @@ type resetting struct {
 	low, end int        // the first entry whose object is there is one of these; end: none is
 	given    bool       // what is lost is given up, and not persisted yet
 	next     pos.Offset // where it ends
+	// hole is what lies between an older root and the local log, which is given up as well: it
+	// becomes a declared gap with the next fragment.
+	hole manifest.Gap
 }
 
 const thereAgain = "the stored manifest is there again, with the first object that it names"
@@ -176,16 +179,25 @@ func (m *Machine) resetOn(root *manifest.Manifest) {
 	if !root.Empty() {
 		m.resetting.from = root.First
 	}
-	m.emit(NoSeam{})
 	m.contradicted = true
 	m.resolved(m.pointer, root)
 }
 
-// giveUp changes the manifest, once it is known where the local log begins.
-func (m *Machine) giveUp(l Local) {
+// giveUp changes the manifest, once it is known where the local log begins. It does not, and
+// ends the reset, while that ends before what is kept: a log that was lost grows over it first.
+//
+// What is kept although local disk has all of it and more is uploaded again, but for a root
+// of which nothing is missing.
+func (m *Machine) giveUp(l Local) bool {
 	r := m.resetting
 	kept := m.now.Entries[min(r.end, len(m.now.Entries)):]
-	if n := len(kept); n > 0 && l.First <= kept[0].First && kept[n-1].Next <= l.Next {
+	n := len(kept)
+	if n > 0 && kept[n-1].Next > l.Next {
+		m.contradicted = false
+		m.unresolved(fmt.Sprintf("the local log ends at %s, the object store holds the stream up to %s", l.Next, kept[n-1].Next))
+		return false
+	}
+	if n > 0 && r.end > 0 && l.First < kept[0].First {
 		for i := range kept {
 			m.drops = append(m.drops, m.fragmentKey(kept[i].First, kept[i].UID))
 		}
@@ -200,6 +212,10 @@ func (m *Machine) giveUp(l Local) {
 	for i := range kept {
 		m.edit(manifest.AppendEdit(m.now, kept[i]))
 	}
+	if m.now.Next < l.First {
+		r.hole = manifest.Gap{From: m.now.Next, To: l.First}
+	}
+	return true
 }
 
 // endReset answers a reset that gives nothing up after all.
@@ -222,6 +238,10 @@ func (m *Machine) resetDone() {
 		m.counts.Gaps++
 		m.counts.GapRecords += int64(r.next - r.from)
 	}
-	m.note(LevelError, fmt.Sprintf("an operator gave up what was lost: [%s, %s) is in no tier", r.from, r.next))
-	m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{From: r.from, Next: r.next}})
+	text := fmt.Sprintf("an operator gave up what was lost: [%s, %s) is in no tier", r.from, r.next)
+	if r.hole.To > r.hole.From {
+		text += fmt.Sprintf(", nor is [%s, %s)", r.hole.From, r.hole.To)
+	}
+	m.note(LevelError, text)
+	m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{From: r.from, Next: r.next, Hole: r.hole}})
 }

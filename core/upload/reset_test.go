@@ -109,6 +109,19 @@ func TestAStoreThatIsNotOursFreesNothing(t *testing.T) {
 		t.Fatalf("%s", dump(r.out))
 	}
 	r.upload(refs[0])
+	r.persist() // it was on its way
+	none[Seam](r)
+	r.m.restart("a test says so")
+	r.after(time.Minute)
+	r.resolve(stored())
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
+	one[ShowSync](r)
+	none[Seam](r)
+	r.do(StoreReplaced{r.stamp()})
+	r.after(time.Minute)
+	r.resolve(stored())
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
+	one[Seam](r)
 }
 
 // look returns a rig that has read a root and is told what became of its first object.
@@ -131,6 +144,7 @@ func TestARootThatOutlivedItsObjectsIsLost(t *testing.T) {
 	for range 2 {
 		r := look(t, stored(), Result{FaultMissing, "no such key"})
 		none[Inspect](r)
+		one[NoSeam](r)
 		if why := r.m.Status().Trouble(); !strings.Contains(why, "names first is not in the object store: no such key") || !r.m.lost {
 			t.Fatal(why)
 		}
@@ -154,6 +168,9 @@ func lose(t *testing.T, read RootRead) *rig {
 	r := newRig(t, testConfig)
 	r.do(Start{r.stamp()})
 	r.reread(pointerTo(stored()), read)
+	if n := len(all[NoSeam](r)); (n == 1) != r.m.lost {
+		t.Fatalf("lost %v, and the local log is told %d times to free nothing", r.m.lost, n)
+	}
 	return r
 }
 
@@ -198,7 +215,6 @@ func TestAResetBeginsAnewWhereLocalDiskDoes(t *testing.T) {
 		none[ResetDone](r)
 		r.reread(pointerTo(stored()), c.read) // it may have come back
 		r.listed()
-		one[NoSeam](r)
 		none[ShowSync](r)
 		one[Inspect](r)
 		// The log can't be looked at the first time.
@@ -263,10 +279,9 @@ func TestAResetKeepsWhatIsThere(t *testing.T) {
 				}
 				r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen, Result: result})
 			}
-			one[NoSeam](r)
 			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: Local{First: local, Next: 180, Epochs: []segment.EpochEnd{{Epoch: 2, End: 180}}}})
 			want, kept := local, []manifest.Entry{}
-			if missing < len(entries) && entries[missing].First < local {
+			if missing < len(entries) && entries[missing].First <= local {
 				want, kept = entries[missing].First, entries[missing:]
 			}
 			r.finishPersist()

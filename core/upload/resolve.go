@@ -23,6 +23,7 @@ func (m *Machine) pointerRead(in PointerRead) {
 		// There was one, and only the stream's deletion takes it away.
 		m.deleted()
 	case in.Fault == FaultMissing, in.Fault == FaultNone && in.Pointer.Revision.IsZero():
+		m.endReset("there is no stored manifest")
 		m.resolved(Pointer{}, manifest.New(0))
 	case in.Fault != FaultNone:
 		m.unresolved(in.Why)
@@ -42,7 +43,7 @@ func (m *Machine) rootRead(in RootRead) {
 		// The pointer was read before somebody moved it on and the grace has passed, or
 		// the object is lost. It is never the same as having no manifest.
 		if !m.resetWithout() {
-			m.lost = true
+			m.loses()
 			m.unresolved("the manifest that the pointer names is not in the object store: " + in.Why)
 		}
 	case in.Fault != FaultNone:
@@ -54,16 +55,14 @@ func (m *Machine) rootRead(in RootRead) {
 			err = m.belongs(root)
 		}
 		switch {
-		case err == nil && root.Empty() && older:
-			m.resetOn(root)
-		case err == nil && root.Empty():
+		case err == nil && root.Empty() && !older:
 			m.endReset(thereAgain)
 			m.resolved(m.pointer, root)
-		case err == nil:
+		case err == nil && !root.Empty():
 			m.root = root
 			m.lookFor(0)
 		case !m.resetWithout():
-			m.lost = true
+			m.loses()
 			m.stall(fmt.Sprintf("%s: %v", m.rootKey(m.pointer), err))
 		}
 	}
@@ -88,8 +87,21 @@ func (m *Machine) lookedFor(in LookedFor) {
 	case in.Fault == FaultNone:
 		m.resolved(m.pointer, m.root)
 	default:
-		m.lost = true
+		m.loses()
 		m.unresolved("what the stored manifest names first is not in the object store: " + in.Why)
+	}
+}
+
+// loses notes that the store has lost something. What else is in it is not trusted either.
+func (m *Machine) loses() {
+	m.lost = true
+	m.emit(NoSeam{})
+}
+
+// seam tells the local log what it may free.
+func (m *Machine) seam() {
+	if !m.disowned {
+		m.emit(Seam{Next: m.stored.Next, Seq: m.stored.Revision})
 	}
 }
 
@@ -164,8 +176,8 @@ func (m *Machine) place(l Local) {
 	if keep := agreeing(m.now.Entries, l); keep < len(m.now.Entries) {
 		m.truncate(keep)
 	}
-	if m.resetting != nil && !m.resetting.given {
-		m.giveUp(l)
+	if m.resetting != nil && !m.resetting.given && !m.giveUp(l) {
+		return
 	}
 	if !m.contradicted && !m.shown {
 		m.shown = true
@@ -187,7 +199,7 @@ func (m *Machine) place(l Local) {
 		m.passed(n, l.First)
 	}
 	if m.shown {
-		m.emit(Seam{Next: m.stored.Next, Seq: m.stored.Revision})
+		m.seam()
 	}
 }
 
