@@ -80,7 +80,7 @@ var Plants = []Plant{
 		Seed: 35,
 		Edits: []Edit{{
 			File: "core/upload/persist.go",
-			Old:  "\tm.emit(Seam{Next: m.stored.Next, Seq: m.stored.Revision})\n\tm.collect(garbage)",
+			Old:  "\tm.seam()\n\tm.collect(garbage)",
 			New:  "\tm.emit(Seam{Next: m.assembly.Next(), Seq: m.stored.Revision})\n\tm.collect(garbage)",
 		}},
 	},
