@@ -107,7 +107,7 @@ func (r *reconciler) Handle(c *actors.Context, msg any) *actors.Reason {
 	case hooks.RetentionChanged:
 		r.bound(msg.Stream, msg.Retention)
 	case hooks.Deleted:
-		r.cfg.Registry.Send(r.reader(msg.Stream), upload.StreamGone{})
+		r.cfg.Registry.Send(r.reader(msg.Stream), upload.StreamDeleted{})
 	case again:
 		r.attach(c, msg)
 	case started:

@@ -63,7 +63,7 @@ func (r *readerStandIn) Handle(c *actors.Context, msg any) *actors.Reason {
 		c.After(r.slow, "end")
 	case string:
 		return actors.Exit(actors.Normal, "the writer ended")
-	case upload.StreamGone:
+	case upload.StreamDeleted:
 		r.b.mu.Lock()
 		defer r.b.mu.Unlock()
 		r.b.gone = append(r.b.gone, r.log.Stream)

@@ -4,7 +4,7 @@
 // when the writer ends or the stream was deleted; objects and pointer stay.
 //
 // Messages: pace.Granted from the governor, manifest.Resync from the manifest replica,
-// upload.StreamGone from the reconciler, upload.StoreBack, StoreDisowned and StoreClaimed from the
+// upload.StreamDeleted from the reconciler, upload.StoreBack, StoreDisowned and StoreReclaimed from the
 // store monitor, and upload.AwaitDurable, CutNow, ResetManifest and Describe as requests. Its
 // status is an upload.Status.
 //

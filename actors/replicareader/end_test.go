@@ -74,7 +74,7 @@ func (s stubborn) SwapPointer(_ context.Context, id pos.StreamID, expected pos.R
 func TestItem28TheEndWaitsForAPersistThatIsNotToBeStopped(t *testing.T) {
 	for what, end := range map[string]func(h *actors.Handle){
 		"stopped":  func(h *actors.Handle) { h.Stop(actors.Reason{Kind: actors.Shutdown}) },
-		"given up": func(h *actors.Handle) { h.Send(upload.StreamGone{}) },
+		"given up": func(h *actors.Handle) { h.Send(upload.StreamDeleted{}) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(b *bench) {

@@ -38,7 +38,7 @@ func TestABucketThatIsMadeAnewUnderARunningStream(t *testing.T) {
 			if a, err := reset(h); err != nil || a.Refused == "" {
 				t.Fatalf("%+v, %v: nobody has noticed the loss", a, err)
 			}
-			h.Send(upload.StoreClaimed{})
+			h.Send(upload.StoreReclaimed{})
 			b.grow(4)
 			b.pass(time.Minute)
 			if s := b.status(h); !strings.Contains(s.Trouble(), "is not in the object store") || b.lastSeam() != 0 {
@@ -70,7 +70,7 @@ func TestAStoreThatIsClaimedAnewAndHasEverything(t *testing.T) {
 		h := b.start()
 		b.grow(10)
 		b.until(100)
-		h.Send(upload.StoreClaimed{})
+		h.Send(upload.StoreReclaimed{})
 		b.grow(4)
 		b.until(140)
 		if root := b.verify(); root.First != 0 || len(root.Gaps()) != 0 {

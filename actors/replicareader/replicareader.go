@@ -144,14 +144,14 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.registered(c, msg)
 	case manifest.Resync:
 		r.step(c, upload.ReplicaUp{})
-	case upload.StreamGone:
-		r.step(c, upload.StreamDeleted{})
+	case upload.StreamDeleted:
+		r.step(c, msg)
 	case upload.StoreBack:
-		r.step(c, upload.StoreAnswers{})
+		r.step(c, msg)
 	case upload.StoreDisowned:
-		r.step(c, upload.StoreLost{})
-	case upload.StoreClaimed:
-		r.step(c, upload.StoreReplaced{})
+		r.step(c, msg)
+	case upload.StoreReclaimed:
+		r.step(c, msg)
 	case *actors.Request:
 		r.asks(c, msg)
 	case actors.Down:

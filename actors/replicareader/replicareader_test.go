@@ -359,7 +359,7 @@ func TestDivergenceIsSeenAtTheNextStart(t *testing.T) {
 
 func TestADeletedStreamEndsItAndDropsTheRow(t *testing.T) {
 	for what, tell := range map[string]func(b *bench, h *actors.Handle){
-		"told": func(_ *bench, h *actors.Handle) { h.Send(upload.StreamGone{}) },
+		"told": func(_ *bench, h *actors.Handle) { h.Send(upload.StreamDeleted{}) },
 		"found": func(b *bench, _ *actors.Handle) {
 			s, err := b.meta.Stream(context.Background(), streamID)
 			b.must(err)

@@ -147,8 +147,7 @@ func TestManyFailuresAreLookedAtNowAndThen(t *testing.T) {
 			b.fault.Store(nil)
 			pass(5 * time.Second)
 			b.shows("yes", 1, passes)
-			b.h.Kill()
-			<-b.h.Done()
+			b.kill()
 			b.fails(port.Unavailable)
 			if b.put(b.t.Context()) == nil {
 				t.Fatal("it does not fail")
@@ -183,17 +182,34 @@ func (r *reader) Handle(_ *actors.Context, msg any) *actors.Reason {
 
 func (r *reader) Terminate(*actors.Context, actors.Reason) {}
 
+// reader starts a replica reader and returns what it is told.
+func (b *bench) reader(id string) *atomic.Pointer[[]any] {
+	b.t.Helper()
+	r := &reader{b.names, id, new(atomic.Pointer[[]any])}
+	if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader/" + id, New: func() actors.Process { return r }}); err != nil {
+		b.t.Fatal(err)
+	}
+	return r.told
+}
+
+// restored has the marker put for an operator.
+func (b *bench) restored() {
+	b.t.Helper()
+	if put, err := b.restore(); !put || err != nil {
+		b.t.Fatal(put, err)
+	}
+}
+
+func (b *bench) kill() {
+	b.h.Kill()
+	<-b.h.Done()
+}
+
 // Replica readers are told when the store is well again, and when it may be another one than
 // the one that was ours.
 func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		var told [2]atomic.Pointer[[]any]
-		for i := range told {
-			r := &reader{b.names, fmt.Sprint(i), &told[i]}
-			if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader/" + r.id, New: func() actors.Process { return r }}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		told := []*atomic.Pointer[[]any]{b.reader("0"), b.reader("1")}
 		expect := func(what string, want ...any) {
 			t.Helper()
 			synctest.Wait()
@@ -216,15 +232,11 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		b.store.Drop("p/cluster")
 		pass(5 * time.Minute)
 		expect("when the marker is gone", upload.StoreDisowned{})
-		if put, err := b.restore(); !put || err != nil {
-			t.Fatal(put, err)
-		}
-		expect("when it is claimed", upload.StoreClaimed{}, upload.StoreBack{})
+		b.restored()
+		expect("when it is claimed", upload.StoreReclaimed{}, upload.StoreBack{})
 		b.store.Drop("p/cluster")
-		if put, err := b.restore(); !put || err != nil { // before anybody noticed
-			t.Fatal(put, err)
-		}
-		expect("when it is claimed", upload.StoreClaimed{})
+		b.restored() // before anybody noticed
+		expect("when it is claimed", upload.StoreReclaimed{})
 		if put, err := b.restore(); put || err != nil {
 			t.Fatal(put, err)
 		}
@@ -232,11 +244,10 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		whole, _ := b.store.Object("p/cluster")
 		b.store.Drop("p/cluster")
 		pass(5 * time.Minute)
-		b.h.Kill()
-		<-b.h.Done()
+		b.kill()
 		b.store.Replace("p/cluster", whole)
 		b.start()
-		expect("when the marker is gone and back, though the monitor is a new one", upload.StoreDisowned{}, upload.StoreClaimed{}, upload.StoreBack{})
+		expect("when the marker is gone and back, though the monitor is a new one", upload.StoreDisowned{}, upload.StoreReclaimed{}, upload.StoreBack{})
 	})
 }
 
@@ -261,11 +272,7 @@ func TestABucketThatGoesBetweenTwoQuestions(t *testing.T) {
 // A marker that was put, and could not be read back, is of another store all the same.
 func TestAMarkerThatCannotBeReadBack(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		var told atomic.Pointer[[]any]
-		r := &reader{b.names, "0", &told}
-		if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader", New: func() actors.Process { return r }}); err != nil {
-			t.Fatal(err)
-		}
+		told := b.reader("0")
 		var put atomic.Bool
 		b.store.Fault = func(op, _ string) error {
 			if op == "get" && put.Load() {
@@ -289,7 +296,7 @@ func TestAMarkerThatCannotBeReadBack(t *testing.T) {
 		}
 		put.Store(false)
 		pass(5 * time.Second)
-		if got := *told.Load(); !slices.Contains(got, any(upload.StoreClaimed{})) {
+		if got := *told.Load(); !slices.Contains(got, any(upload.StoreReclaimed{})) {
 			t.Errorf("told %v", got)
 		}
 	})
@@ -333,26 +340,37 @@ func TestTheOwnerIsLookedAtWhileThingsArePut(t *testing.T) {
 // to tell of it.
 func TestAClaimOutlivesTheMonitor(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		var told atomic.Pointer[[]any]
-		r := &reader{b.names, "0", &told}
-		if _, err := b.sys.Start(b.t.Context(), actors.Spec{Path: "reader", New: func() actors.Process { return r }}); err != nil {
-			t.Fatal(err)
-		}
+		told := b.reader("0")
 		b.start()
 		b.shows("yes", 1, passes)
 		b.store.Drop("p/cluster")
-		if put, err := b.restore(); !put || err != nil {
-			t.Fatal(put, err)
+		var put, read atomic.Bool
+		b.store.After = func(op, _ string) error {
+			read.Store(put.Load() && (read.Load() || op == "get"))
+			put.Store(put.Load() || op == "put")
+			return nil
 		}
-		synctest.Wait()
-		b.gate.claimed.Store(true) // as it is before the monitor has looked
-		b.h.Kill()
-		<-b.h.Done()
+		b.store.Latency = func(op, _ string) time.Duration {
+			if read.Load() && op == "get" { // the look that follows, as the marker was read back
+				return time.Hour
+			}
+			return 0
+		}
 		told.Store(new([]any))
-		b.start()
+		b.restored()
 		synctest.Wait()
-		if got := *told.Load(); !slices.Contains(got, any(upload.StoreClaimed{})) || b.gate.claimed.Load() {
-			t.Errorf("told %v", got)
+		b.kill()
+		if len(*told.Load()) != 0 {
+			t.Fatal("it was told already: the test does not do what it is for")
+		}
+		b.store.Latency = nil
+		for _, want := range []any{upload.StoreReclaimed{}, upload.StoreBack{}} {
+			b.start()
+			synctest.Wait()
+			if got := *told.Swap(new([]any)); len(got) == 0 || got[0] != want {
+				t.Errorf("told %#v, want %#v first", got, want)
+			}
+			b.kill()
 		}
 	})
 }

@@ -22,13 +22,16 @@ type Gate struct {
 
 	monitor atomic.Pointer[actors.Handle] // who is told how operations end
 	doubted atomic.Bool                   // it was told, and has not looked at it yet
-	claimed atomic.Bool                   // the marker was put for an operator; the streams are not told yet
+	untold  atomic.Bool                   // the marker was put for an operator, and the streams are not told yet
 	stored  atomic.Bool                   // it was told that something was put since its last look
 	busy    atomic.Int32                  // operations that the store had no time for, in a row
 }
 
 // verdict is whose the prefix is. A nil one: not known.
-type verdict struct{ refused error } // nil: ours
+type verdict struct {
+	ours bool
+	why  error // it is not
+}
 
 // NewGate returns a gate that is closed: it is not known whose the prefix is.
 func NewGate() *Gate { return &Gate{born: time.Now(), known: make(chan struct{})} }
@@ -43,11 +46,11 @@ const patience = 10 * time.Second
 var errUnknown = errors.New("it is not known yet whose prefix this is, so nothing is stored or deleted; millrace status tells why the store does not say")
 
 // admit opens the gate.
-func (g *Gate) admit() { g.decide(&verdict{}) }
+func (g *Gate) admit() { g.decide(&verdict{ours: true}) }
 
 // refuse closes it, since the prefix is another cluster's, or its marker is gone or damaged,
 // or the bucket.
-func (g *Gate) refuse(why error) { g.decide(&verdict{refused: why}) }
+func (g *Gate) refuse(why error) { g.decide(&verdict{why: why}) }
 
 func (g *Gate) decide(v *verdict) {
 	g.state.Store(v)
@@ -57,14 +60,14 @@ func (g *Gate) decide(v *verdict) {
 // owned reports whether the gate is open.
 func (g *Gate) owned() bool {
 	v := g.state.Load()
-	return v != nil && v.refused == nil
+	return v != nil && v.ours
 }
 
 // disowned reports whether the prefix was found not to be ours, and nobody was told that it
 // is again.
 func (g *Gate) disowned() bool {
 	v := g.state.Load()
-	return g.claimed.Load() || v != nil && v.refused != nil
+	return g.untold.Load() || v != nil && !v.ours
 }
 
 // pass returns the error of what may not pass: class Unavailable while it is not known
@@ -84,8 +87,8 @@ func (g *Gate) pass(ctx context.Context, op, key string) error {
 	switch {
 	case v == nil:
 		return &port.StoreError{Op: op, Key: key, Class: port.Unavailable, Err: errUnknown}
-	case v.refused != nil:
-		return &port.StoreError{Op: op, Key: key, Class: port.Denied, Err: v.refused}
+	case !v.ours:
+		return &port.StoreError{Op: op, Key: key, Class: port.Denied, Err: v.why}
 	}
 	return nil
 }

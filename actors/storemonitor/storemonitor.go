@@ -106,7 +106,7 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 			msg.request.Reply(Restored{Put: msg.put})
 		}
 		if msg.put {
-			m.cfg.Gate.claimed.Store(true)
+			m.cfg.Gate.untold.Store(true)
 		}
 		m.step(c, probe.Restored{Now: m.now(), Put: msg.put})
 	}
@@ -172,9 +172,9 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Refuse:
 			m.cfg.Gate.refuse(m.refused)
 			m.toReplicaReaders(upload.StoreDisowned{})
-		case probe.Replaced:
-			m.cfg.Gate.claimed.Store(false)
-			m.toReplicaReaders(upload.StoreClaimed{})
+		case probe.Reclaimed:
+			m.cfg.Gate.untold.Store(false)
+			m.toReplicaReaders(upload.StoreReclaimed{})
 		case probe.Back:
 			m.toReplicaReaders(upload.StoreBack{})
 		case probe.Wake:

@@ -90,9 +90,9 @@ type (
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
 	// its marker is gone or damaged, or the bucket is. The shell has the error from the answer.
 	Refuse struct{}
-	// Replaced says that the prefix is ours again, after it was not: the store may hold other
-	// things than before, or nothing.
-	Replaced struct{}
+	// Reclaimed says that the prefix is ours again, after it was not or its marker had to be
+	// put: the store may hold other things than before, or nothing.
+	Reclaimed struct{}
 	// Back says that the store is well again, or for the first time.
 	Back struct{}
 	// Wake asks for a Tick at a time. It replaces the Wake before it.
@@ -104,11 +104,11 @@ type (
 	}
 )
 
-func (Claim) effect()    {}
-func (Probe) effect()    {}
-func (Admit) effect()    {}
-func (Refuse) effect()   {}
-func (Back) effect()     {}
-func (Replaced) effect() {}
-func (Wake) effect()     {}
-func (Note) effect()     {}
+func (Claim) effect()     {}
+func (Probe) effect()     {}
+func (Admit) effect()     {}
+func (Refuse) effect()    {}
+func (Back) effect()      {}
+func (Reclaimed) effect() {}
+func (Wake) effect()      {}
+func (Note) effect()      {}

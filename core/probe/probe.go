@@ -212,7 +212,7 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 		}
 		m.owned, m.status.Owned = true, true
 		if m.other {
-			m.other, out = false, append(out, Replaced{})
+			m.other, out = false, append(out, Reclaimed{})
 		}
 		if m.status.Verdict.disowns() {
 			m.status = Status{State: StateUnknown, Since: m.now, Owned: true, Checked: m.now}

@@ -50,7 +50,7 @@ func (r *rig) play(in Input, want ...Effect) {
 			r.notes = append(r.notes, e.Status.String())
 		case Back:
 			r.backs++
-		case Admit, Claim, Probe, Refuse, Replaced:
+		case Admit, Claim, Probe, Refuse, Reclaimed:
 			got = append(got, e)
 		}
 	}
@@ -116,7 +116,7 @@ func TestDefiniteAnswers(t *testing.T) {
 			if after.Verdict == Accessible && !wasOwned {
 				effects = []Effect{Admit{}}
 				if before.Verdict.disowns() {
-					effects = []Effect{Admit{}, Replaced{}}
+					effects = []Effect{Admit{}, Reclaimed{}}
 				}
 			}
 			if after.Verdict.disowns() && before.Verdict != after.Verdict {
@@ -203,7 +203,7 @@ func TestAnotherOwnerComesAndGoes(t *testing.T) {
 	other := foreign
 	other.Owner = "00000000000000bb"
 	r.round(other, yes, Refuse{})
-	r.round(yes, unsure, Admit{}, Replaced{})
+	r.round(yes, unsure, Admit{}, Reclaimed{})
 	if s := r.m.Status(); s.Owner != "" || s.State != StateUnknown || !s.Owned {
 		t.Fatalf("%+v", s)
 	}
@@ -271,7 +271,7 @@ func TestTheMarkerGoesAndComes(t *testing.T) {
 	r.round(gone, yes)
 	r.round(damaged, yes, Refuse{})
 	r.shows("no (the cluster's marker is damaged): marker?", 5*second)
-	r.round(yes, yes, Admit{}, Replaced{})
+	r.round(yes, yes, Admit{}, Reclaimed{})
 	r.shows("yes", 5*minute)
 	if want := 6 + 1; len(r.notes) != want { // the marker is ours before the store is known to take a write
 		t.Errorf("noted %d: %q", len(r.notes), r.notes)
@@ -300,7 +300,7 @@ func TestAMarkerThatAnOperatorPutIsOfAnotherStore(t *testing.T) {
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
 	r.play(Restored{Now: r.now, Put: true})
 	r.play(Probed{Now: r.now, Answer: yes}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes}, Replaced{}, Probe{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Reclaimed{}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.round(yes, yes)
 }
@@ -309,7 +309,7 @@ func TestAMarkerThatAnOperatorPutIsOfAnotherStore(t *testing.T) {
 func TestAnIncarnationThatStartsDisowned(t *testing.T) {
 	r := newRig(t)
 	r.play(Start{Now: r.now, Disowned: true}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Replaced{}, Probe{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Reclaimed{}, Probe{})
 }
 
 func TestTheClockIsSetBack(t *testing.T) {
@@ -364,7 +364,7 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 					wake = e.At
 				case Note:
 					noted = true
-				case Replaced:
+				case Reclaimed:
 					if !ours || !other {
 						t.Fatalf("said to be another store: ours %v, other %v", ours, other)
 					}

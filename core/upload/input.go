@@ -179,21 +179,26 @@ type (
 		Stamp
 		Bounds
 	}
-	// StoreAnswers says that the store was found to answer again: what waits for a later
-	// time is tried now.
-	StoreAnswers struct{ Stamp }
-	// StoreLost says that the store is not the one that things were put into.
-	StoreLost struct{ Stamp }
-	// StoreReplaced says that the store may be another one than before, or have lost what it
-	// held. The truth is learned anew, from the store itself.
-	StoreReplaced struct{ Stamp }
 	// Reset is ResetManifest: ResetDone answers it.
 	Reset struct {
 		Stamp
 		ID WaiterID
 	}
+)
+
+// Inputs that others send to a replica reader as they are.
+type (
 	// StreamDeleted says that the stream was deleted.
 	StreamDeleted struct{ Stamp }
+	// StoreBack says that the store is well again: what waits for a later time is tried now.
+	StoreBack struct{ Stamp }
+	// StoreDisowned says that the store is not the cluster's: what is trusted to be in it may
+	// be elsewhere. StoreReclaimed follows once it is.
+	StoreDisowned struct{ Stamp }
+	// StoreReclaimed says that the store is the cluster's again, or that an operator had the
+	// marker put into one that had none: it may be another one than before, or have lost what
+	// it held. The truth is learned anew, from the store itself.
+	StoreReclaimed struct{ Stamp }
 )
 
 // FlightID names a fragment from its cut to its end. It is never used again.
@@ -224,9 +229,9 @@ func (Await) input()          {}
 func (ForceCut) input()       {}
 func (Retain) input()         {}
 func (StreamDeleted) input()  {}
-func (StoreAnswers) input()   {}
-func (StoreLost) input()      {}
-func (StoreReplaced) input()  {}
+func (StoreBack) input()      {}
+func (StoreDisowned) input()  {}
+func (StoreReclaimed) input() {}
 func (Reset) input()          {}
 
 // Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them
@@ -243,12 +248,12 @@ func Stamped(in Input, s Stamp) Input {
 		return ReplicaUp{s}
 	case StreamDeleted:
 		return StreamDeleted{s}
-	case StoreAnswers:
-		return StoreAnswers{s}
-	case StoreLost:
-		return StoreLost{s}
-	case StoreReplaced:
-		return StoreReplaced{s}
+	case StoreBack:
+		return StoreBack{s}
+	case StoreDisowned:
+		return StoreDisowned{s}
+	case StoreReclaimed:
+		return StoreReclaimed{s}
 	case Reset:
 		in.Stamp = s
 		return in

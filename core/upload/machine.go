@@ -167,13 +167,13 @@ func (m *Machine) dispatch(in Input) {
 		m.bounds = in.Bounds
 	case StreamDeleted:
 		m.deleted()
-	case StoreAnswers:
-		m.storeAnswers()
-	case StoreLost:
+	case StoreBack:
+		m.storeBack()
+	case StoreDisowned:
 		m.disowned = true
 		m.emit(NoSeam{})
-	case StoreReplaced:
-		m.storeReplaced()
+	case StoreReclaimed:
+		m.storeReclaimed()
 	case Reset:
 		m.reset(in)
 	case Granted:

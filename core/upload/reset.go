@@ -10,18 +10,6 @@ import (
 	"millrace/core/pos"
 )
 
-// StoreBack tells a replica reader that the object store answers again.
-type StoreBack struct{}
-
-// StoreDisowned tells a replica reader that the object store is not the cluster's: what is
-// trusted to be in it may be elsewhere. StoreClaimed follows once it is.
-type StoreDisowned struct{}
-
-// StoreClaimed tells a replica reader that the store is the cluster's again, or that an
-// operator had the marker put into one that had none: what the stored manifest names may be
-// gone.
-type StoreClaimed struct{}
-
 // ResetManifest asks a replica reader, with Call or Request, to give up what the store has lost
 // of a stream: the stored manifest if that is lost or damaged, else the objects at its beginning
 // that are. It answers with ResetAnswer, once a manifest without them is stored.
@@ -35,7 +23,7 @@ type ResetAnswer struct {
 	Hole    manifest.Gap // behind what is kept and before what local disk holds
 }
 
-func (m *Machine) storeAnswers() {
+func (m *Machine) storeBack() {
 	switch m.phase {
 	case phaseWaiting, phaseStalled:
 		m.resolve()
@@ -50,9 +38,9 @@ func (m *Machine) storeAnswers() {
 	}
 }
 
-// storeReplaced learns the truth anew: what lies in the store, and which edits may be put on
+// storeReclaimed learns the truth anew: what lies in the store, and which edits may be put on
 // top of it. Until then the local log frees nothing for having been uploaded.
-func (m *Machine) storeReplaced() {
+func (m *Machine) storeReclaimed() {
 	m.disowned = false
 	m.emit(NoSeam{})
 	m.restart("the store was claimed anew, what it holds is looked at again")
@@ -67,13 +55,13 @@ func (m *Machine) storeReplaced() {
 // was stored before they were. Where the first objects of a root are not there, those that
 // are missing are the ones before some entry, which is searched for by halves.
 type resetting struct {
-	id       WaiterID
-	listed   bool       // the roots that are there
-	older    []string   // of these, what was not tried yet, the newest first
-	from     pos.Offset // of what was known
-	low, end int        // the first entry whose object is there is one of these; end: none is
-	given    bool       // what is lost is given up, and not persisted yet
-	next     pos.Offset // where it ends
+	id     WaiterID
+	listed bool       // the roots that are there
+	older  []string   // of these, what was not tried yet, the newest first
+	from   pos.Offset // of what was known
+	there  halving    // for the first entry of the root whose object is there
+	given  bool       // what is lost is given up, and not persisted yet
+	next   pos.Offset // where it ends
 	// hole is what lies between an older root and the local log, which is given up as well: it
 	// becomes a declared gap with the next fragment.
 	hole manifest.Gap
@@ -146,31 +134,38 @@ func (m *Machine) newest(keys []string) []string {
 	})
 }
 
-// search takes whether the object that was looked for is there, and looks for the next. The
-// first of all is that of entry 0.
+// halving finds the first of some entries whose object is there, if those of all behind it
+// are: by halves, but the first of all before, since mostly nothing is missing.
+type halving struct {
+	low, end int // the first is one of these; end: none is
+	at       int // of this one it is asked
+}
+
+// take takes whether the object of entry at is there, and reports whether at is to be asked
+// for next. If not, end is the first one.
+func (h *halving) take(there bool) bool {
+	if there {
+		h.end = h.at
+	} else {
+		h.low = h.at + 1
+	}
+	h.at = (h.low + h.end) / 2
+	return h.low < h.end
+}
+
+// search takes whether the object that was looked for is there.
 func (m *Machine) search(there bool) {
-	r, n := m.resetting, len(m.root.Entries)
+	r := m.resetting
 	switch {
-	case there && r.end == 0 && r.listed:
-		m.resetOn(m.root)
-		return
-	case there && r.end == 0:
+	case r.there.take(there):
+		m.lookFor(r.there.at)
+	case r.there.end == 0 && !r.listed:
 		root := m.root
 		m.endReset(thereAgain)
 		m.resolved(m.pointer, root)
-		return
-	case r.end == 0:
-		r.low, r.end = 1, n
-	case there:
-		r.end = (r.low + r.end) / 2
 	default:
-		r.low = (r.low+r.end)/2 + 1
+		m.resetOn(m.root)
 	}
-	if r.low < r.end {
-		m.lookFor((r.low + r.end) / 2)
-		return
-	}
-	m.resetOn(m.root)
 }
 
 // resetOn looks at the local log, with the root from which something is given up. The next one
@@ -190,14 +185,14 @@ func (m *Machine) resetOn(root *manifest.Manifest) {
 // of which nothing is missing.
 func (m *Machine) giveUp(l Local) bool {
 	r := m.resetting
-	kept := m.now.Entries[min(r.end, len(m.now.Entries)):]
+	kept := m.now.Entries[min(r.there.end, len(m.now.Entries)):]
 	n := len(kept)
 	if n > 0 && kept[n-1].Next > l.Next {
 		m.contradicted = false
 		m.unresolved(fmt.Sprintf("the local log ends at %s, the object store holds the stream up to %s", l.Next, kept[n-1].Next))
 		return false
 	}
-	if n > 0 && r.end > 0 && l.First < kept[0].First {
+	if n > 0 && r.there.end > 0 && l.First < kept[0].First {
 		for i := range kept {
 			m.drops = append(m.drops, m.fragmentKey(kept[i].First, kept[i].UID))
 		}

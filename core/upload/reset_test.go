@@ -25,7 +25,7 @@ func TestWhatWaitsIsTriedWhenTheStoreAnswers(t *testing.T) {
 			break
 		}
 	}
-	r.do(StoreAnswers{r.stamp()})
+	r.do(StoreBack{r.stamp()})
 	one[Submit](r) // one of a stream finds out
 	r.grant(one[Submit](r).Ref)
 	r.upload(r.m.flights[1].ref)
@@ -36,14 +36,14 @@ func TestWhatWaitsIsTriedWhenTheStoreAnswers(t *testing.T) {
 	r = applied(t, 5)
 	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultLasting, "denied"}})
 	none[PutRoot](r)
-	r.do(StoreAnswers{r.stamp()})
+	r.do(StoreBack{r.stamp()})
 	r.finishPersist()
 
 	// The metadata store is another matter.
 	r = applied(t, 5)
 	r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
 	r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultLasting, "locked"}})
-	r.do(StoreAnswers{r.stamp()})
+	r.do(StoreBack{r.stamp()})
 	none[SwapPointer](r)
 
 	for _, fail := range []func(r *rig){
@@ -57,7 +57,7 @@ func TestWhatWaitsIsTriedWhenTheStoreAnswers(t *testing.T) {
 		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
 		fail(r)
 		none[ReadPointer](r)
-		r.do(StoreAnswers{r.stamp()})
+		r.do(StoreBack{r.stamp()})
 		r.resolve(stored())
 	}
 }
@@ -65,12 +65,12 @@ func TestWhatWaitsIsTriedWhenTheStoreAnswers(t *testing.T) {
 // A log that is shorter than the store's part waits for the log, whatever the store does.
 func TestWhatDoesNotWaitForTheStoreIsNotTried(t *testing.T) {
 	r := opened(t, testConfig, stored(), log(0, 60))
-	if r.do(StoreAnswers{r.stamp()}); len(r.out) != 0 {
+	if r.do(StoreBack{r.stamp()}); len(r.out) != 0 {
 		t.Fatalf("%s", dump(r.out))
 	}
 	r = newRig(t, testConfig)
 	r.do(Start{r.stamp()})
-	if r.do(StoreAnswers{r.stamp()}); len(r.out) != 0 {
+	if r.do(StoreBack{r.stamp()}); len(r.out) != 0 {
 		t.Fatalf("%s", dump(r.out))
 	}
 }
@@ -80,7 +80,7 @@ func TestWhatDoesNotWaitForTheStoreIsNotTried(t *testing.T) {
 func TestAStoreThatWasClaimedAnewIsReadAnew(t *testing.T) {
 	r, refs := running(t, testConfig, 140)
 	r.upload(refs[0])
-	r.do(StoreReplaced{r.stamp()})
+	r.do(StoreReclaimed{r.stamp()})
 	one[NoSeam](r)
 	one[ShowPending](r)
 	one[Abort](r)
@@ -104,7 +104,7 @@ func TestAStoreThatWasClaimedAnewIsReadAnew(t *testing.T) {
 // While the store is not ours nothing is freed for being in it; all else goes on.
 func TestAStoreThatIsNotOursFreesNothing(t *testing.T) {
 	r, refs := running(t, testConfig, 140)
-	r.do(StoreLost{r.stamp()})
+	r.do(StoreDisowned{r.stamp()})
 	if one[NoSeam](r); len(r.out) != 1 {
 		t.Fatalf("%s", dump(r.out))
 	}
@@ -117,7 +117,7 @@ func TestAStoreThatIsNotOursFreesNothing(t *testing.T) {
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
 	one[ShowSync](r)
 	none[Seam](r)
-	r.do(StoreReplaced{r.stamp()})
+	r.do(StoreReclaimed{r.stamp()})
 	r.after(time.Minute)
 	r.resolve(stored())
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
@@ -378,7 +378,7 @@ func TestAResetIsRefused(t *testing.T) {
 		if inspected {
 			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
 		}
-		r.do(StoreReplaced{r.stamp()})
+		r.do(StoreReclaimed{r.stamp()})
 		refused("when the store was claimed anew", r, "it was interrupted: the store was claimed anew")
 		r.after(time.Minute)
 		r.resolve(stored())
@@ -399,7 +399,7 @@ func (r *rig) found(root *manifest.Manifest) {
 func TestAResetSaysWhereWhatItGaveUpBegan(t *testing.T) {
 	root := manifestOf(2, 7, entryAt(20, 60, 1), entryAt(60, 100, 2))
 	r := opened(t, testConfig, root, log(20, 140))
-	r.do(StoreReplaced{r.stamp()})
+	r.do(StoreReclaimed{r.stamp()})
 	r.after(time.Second)
 	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
 	r.reread(pointerTo(root), gone)

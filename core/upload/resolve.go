@@ -60,6 +60,9 @@ func (m *Machine) rootRead(in RootRead) {
 			m.resolved(m.pointer, root)
 		case err == nil && !root.Empty():
 			m.root = root
+			if m.resetting != nil {
+				m.resetting.there = halving{end: len(root.Entries)}
+			}
 			m.lookFor(0)
 		case !m.resetWithout():
 			m.loses()

@@ -32,9 +32,6 @@ type Durable struct {
 	Late bool
 }
 
-// StreamGone tells a replica reader that its stream was deleted.
-type StreamGone struct{}
-
 // waiter waits across generations: the truth is learned anew, the question stays.
 type waiter struct {
 	id    WaiterID

@@ -336,7 +336,7 @@ func (w *world) trim() {
 func (w *world) act() {
 	switch rapid.IntRange(0, 17).Draw(w.t, "act") {
 	case 15:
-		w.step(StoreAnswers{w.stamp()})
+		w.step(StoreBack{w.stamp()})
 	case 16:
 		if rapid.IntRange(0, 3).Draw(w.t, "replaced") == 0 {
 			w.replace(rapid.IntRange(0, 3).Draw(w.t, "lost"))
@@ -420,7 +420,7 @@ func (w *world) replace(lost int) {
 			}
 		})
 	}
-	w.step(StoreReplaced{w.stamp()})
+	w.step(StoreReclaimed{w.stamp()})
 	if w.seam != 0 && !w.stopped {
 		w.t.Fatalf("the local log still trusts the store up to %s", w.seam)
 	}
