@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"syscall"
 )
 
@@ -94,7 +95,8 @@ func IsConflict(err error) bool { return ClassOf(err) == Conflict }
 
 func (c Class) portClass() Class { return c }
 
-// describe joins what every error type of this package has to say.
+// describe joins what every error type of this package has to say. The class, which the cause
+// may wrap, is said once.
 func describe(op, what string, class Class, err error) string {
 	text := op
 	if what != "" {
@@ -106,5 +108,6 @@ func describe(op, what string, class Class, err error) string {
 	if class == Unclassified {
 		return text + ": " + err.Error()
 	}
-	return text + ": " + class.String() + ": " + err.Error()
+	said := strings.TrimSuffix(strings.TrimPrefix(err.Error(), class.String()+": "), ": "+class.String())
+	return text + ": " + class.String() + ": " + said
 }

@@ -45,6 +45,8 @@ func TestErrorsSayWhatFailedOnWhat(t *testing.T) {
 	for want, err := range map[string]error{
 		"object store: put p/a: timed out: connection reset": &port.StoreError{Op: "put", Key: "p/a", Class: port.Timeout, Err: cause},
 		"object store: probe: unavailable":                   &port.StoreError{Op: "probe", Class: port.Unavailable},
+		"object store: probe: unavailable: moved away":       &port.StoreError{Op: "probe", Class: port.Unavailable, Err: fmt.Errorf("moved away: %w", port.Unavailable)},
+		"object store: probe: denied: what key":              &port.StoreError{Op: "probe", Class: port.Denied, Err: fmt.Errorf("%w: what key", port.Denied)},
 		"metadata: stream s1: not found":                     &port.MetadataError{Op: "stream", What: "s1", Class: port.NotFound, Err: port.NotFound},
 		"disk: sync s1/0.segment: connection reset":          &port.DiskError{Op: "sync", Name: "s1/0.segment", Err: cause},
 	} {

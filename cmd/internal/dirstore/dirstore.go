@@ -100,6 +100,9 @@ func (s *Store) inPlace() error {
 	if err == nil {
 		err = errors.New("another folder stands there")
 	}
+	if unfound, ok := errors.AsType[*fs.PathError](err); ok {
+		err = unfound.Err // the path is named below
+	}
 	return fmt.Errorf("the store's folder %s was moved or unmounted while the node ran (%w): put it back, or start the node anew on what is there: %w",
 		s.path, err, port.Unavailable)
 }
