@@ -20,20 +20,22 @@ func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
 	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
 	for i, c := range []struct {
 		what       string
-		first      Result     // of the older root's first object
+		began      pos.Offset // the older root
+		first      Result     // of its first object
 		local      Local      // what local disk holds
 		begin, end pos.Offset // of what is stored after the reset
 		hole       manifest.Gap
 	}{
-		{"it is whole", Result{}, log(60, 140), 0, 50, manifest.Gap{From: 50, To: 60}},
-		{"it is whole, and local disk begins in it", Result{}, log(20, 140), 0, 50, manifest.Gap{}},
-		{"it is whole, and local disk has all", Result{}, log(0, 140), 0, 50, manifest.Gap{}},
-		{"its object is gone", Result{FaultMissing, "no such key"}, log(60, 140), 60, 60, manifest.Gap{}},
+		{"it is whole", 0, Result{}, log(60, 140), 0, 50, manifest.Gap{From: 50, To: 60}},
+		{"it is whole, and local disk begins in it", 0, Result{}, log(20, 140), 0, 50, manifest.Gap{}},
+		{"it is whole, and local disk has all", 0, Result{}, log(0, 140), 0, 50, manifest.Gap{}},
+		{"it is whole, and local disk has more", 20, Result{}, log(10, 140), 10, 10, manifest.Gap{}},
+		{"its object is gone", 0, Result{FaultMissing, "no such key"}, log(60, 140), 60, 60, manifest.Gap{}},
 	} {
 		r := lose(t, gone)
 		r.ask(1)
 		r.reread(pointerTo(stored()), gone)
-		older := manifestOf(1, 6, entryAt(0, 50, 1))
+		older := manifestOf(1, 6, entryAt(c.began, 50, 1))
 		r.listed(key(1, 5), key(2, 6), "p/s/data/1", "p/other/metadata/root.9.9.0000000000000001.manifest", key(1, 6), r.m.rootKey(r.m.pointer), "p/s/metadata/root.x")
 		if k := one[ReadRoot](r).Key; k != key(2, 6) {
 			t.Fatalf("reads %s first", k)
@@ -53,7 +55,7 @@ func TestAResetFallsBackOnTheNewestRoot(t *testing.T) {
 		if m := one[ShowSync](r).Manifest; m.First != c.begin || m.Next != c.end || m.Revision != 8 {
 			t.Fatalf("%s: shown is %+v", c.what, m)
 		}
-		if a := one[ResetDone](r); a.From != 0 || a.Next != c.begin || a.Hole != c.hole {
+		if a := one[ResetDone](r); a.From != min(c.began, c.begin) || a.Next != c.begin || a.Hole != c.hole {
 			t.Fatalf("%s: %+v", c.what, a)
 		}
 		if want := max(c.end, c.local.First); r.m.drain.want != want {

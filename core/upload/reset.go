@@ -60,7 +60,6 @@ type resetting struct {
 	older  []string   // of these, what was not tried yet, the newest first
 	from   pos.Offset // of what was known
 	there  halving    // for the first entry of the root whose object is there
-	given  bool       // what is lost is given up, and not persisted yet
 	next   pos.Offset // where it ends
 	// hole is what lies between an older root and the local log, which is given up as well: it
 	// becomes a declared gap with the next fragment.
@@ -181,8 +180,7 @@ func (m *Machine) resetOn(root *manifest.Manifest) {
 // giveUp changes the manifest, once it is known where the local log begins. It does not, and
 // ends the reset, while that ends before what is kept: a log that was lost grows over it first.
 //
-// What is kept although local disk has all of it and more is uploaded again, but for a root
-// of which nothing is missing.
+// What is kept although local disk has all of it and more is uploaded again.
 func (m *Machine) giveUp(l Local) bool {
 	r := m.resetting
 	kept := m.now.Entries[min(r.there.end, len(m.now.Entries)):]
@@ -192,13 +190,13 @@ func (m *Machine) giveUp(l Local) bool {
 		m.unresolved(fmt.Sprintf("the local log ends at %s, the object store holds the stream up to %s", l.Next, kept[n-1].Next))
 		return false
 	}
-	if n > 0 && r.there.end > 0 && l.First < kept[0].First {
+	if n > 0 && l.First < kept[0].First {
 		for i := range kept {
 			m.drops = append(m.drops, m.fragmentKey(kept[i].First, kept[i].UID))
 		}
 		kept = nil
 	}
-	r.given, r.next = true, l.First
+	r.next = l.First
 	if len(kept) > 0 {
 		r.next = kept[0].First
 	}

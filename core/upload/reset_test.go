@@ -293,6 +293,9 @@ func TestAResetKeepsWhatIsThere(t *testing.T) {
 			if a := one[ResetDone](r); a.From != from || a.Next != want || r.m.Counts().GapRecords != int64(want-from) {
 				t.Fatalf("%d are missing, local disk begins at %s: %+v, %+v", missing, local, a, r.m.Counts())
 			}
+			if n := r.m.Counts(); n.Resets != 1 || (n.Gaps == 1) != (want > from) {
+				t.Fatalf("%d are missing, local disk begins at %s: counted %+v", missing, local, n)
+			}
 			garbage := len(one[Collect](r).Keys)
 			if want := 1 + len(entries) - missing - len(kept); garbage != want {
 				t.Fatalf("%d are missing, local disk begins at %s: %d objects are garbage, want %d", missing, local, garbage, want)
@@ -352,6 +355,11 @@ func TestAResetIsRefused(t *testing.T) {
 	if m := one[ShowSync](r).Manifest; len(m.Entries) != 2 || len(r.m.edits) != 0 {
 		t.Errorf("shown is %+v, with %+v", m, r.m.edits)
 	}
+	// The metadata store was set back to a time before there was one.
+	r = lose(t, gone)
+	r.ask(1)
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen})
+	refused("when there is none any more", r, "there is no stored manifest")
 	empty := manifest.New(100).Stamped(2, 7)
 	r = lose(t, gone)
 	r.ask(1)

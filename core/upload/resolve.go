@@ -179,7 +179,7 @@ func (m *Machine) place(l Local) {
 	if keep := agreeing(m.now.Entries, l); keep < len(m.now.Entries) {
 		m.truncate(keep)
 	}
-	if m.resetting != nil && !m.resetting.given && !m.giveUp(l) {
+	if m.resetting != nil && !m.giveUp(l) {
 		return
 	}
 	if !m.contradicted && !m.shown {
