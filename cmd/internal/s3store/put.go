@@ -26,7 +26,7 @@ func (c *client) Put(ctx context.Context, key string, body port.Body, size int64
 	case own != nil:
 		err = own // the request failed because of it
 	case err == nil && sent != size:
-		err = fmt.Errorf("answered as stored after %d of %d bytes: does a gateway in between answer for the store? %w", sent, size, port.Unavailable)
+		err = fmt.Errorf("answered as stored after %d of %d bytes: does a gateway in between answer for the store?: %w", sent, size, port.Unavailable)
 	case err == nil:
 		sum, _ := body.Sum()
 		err = c.believe(ctx, op, stored{key: key, size: size, sum: sum, given: given})
@@ -113,13 +113,13 @@ func (c *client) look(ctx context.Context, op operation, s stored) error {
 		Bucket: aws.String(c.cfg.Bucket), Key: aws.String(s.key), ExpectedBucketOwner: optional(c.cfg.ExpectedOwner),
 	})
 	if r := refusalOf(err); r != nil && r.status == http.StatusNotFound {
-		return fmt.Errorf("answered as stored, but then the store has no such object: does a gateway in between answer for it? %w", port.Unavailable)
+		return fmt.Errorf("answered as stored, but then the store has no such object: does a gateway in between answer for it?: %w", port.Unavailable)
 	}
 	if err != nil {
 		return err
 	}
 	if out.ContentLength == nil || *out.ContentLength != s.size {
-		return fmt.Errorf("answered as stored, but then the object has %d bytes of %d: does a gateway in between answer for the store? %w",
+		return fmt.Errorf("answered as stored, but then the object has %d bytes of %d: does a gateway in between answer for the store?: %w",
 			aws.ToInt64(out.ContentLength), s.size, port.Unavailable)
 	}
 	return nil
