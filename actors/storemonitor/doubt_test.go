@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -266,6 +267,9 @@ func TestABucketThatGoesBetweenTwoQuestions(t *testing.T) {
 		gone.Store(true)
 		pass(6 * time.Minute)
 		b.shows("no (bucket does not exist)", 0, port.Denied)
+		if err := b.put(b.t.Context()); !strings.Contains(err.Error(), "probe") {
+			t.Errorf("refused with %v", err)
+		}
 	})
 }
 

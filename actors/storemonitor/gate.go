@@ -163,5 +163,4 @@ func (g *Gate) ended(ctx context.Context, err error) {
 func (g *Gate) tell(h *actors.Handle) {
 	g.monitor.Store(h)
 	g.doubted.Store(false)
-	g.stored.Store(false)
 }

@@ -119,6 +119,26 @@ func pass(d time.Duration) {
 
 const passes = port.Unclassified
 
+// What is put before the store has said whose it is waits for that, and no longer.
+func TestAPutAtTheStartWaitsForTheFirstLook(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(op, _ string) time.Duration {
+			if op == "get" { // of the marker
+				return 3 * time.Second
+			}
+			return 0
+		}
+		b.start()
+		began := time.Now()
+		if err := b.put(b.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited < 3*time.Second || waited >= patience {
+			t.Errorf("waited for %s", waited)
+		}
+	})
+}
+
 func TestItClaimsAtOnceAndLooksEveryFiveMinutes(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.passes(port.Unavailable)

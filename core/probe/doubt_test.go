@@ -51,6 +51,44 @@ func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}) // a doubt wants all
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
+	r.round(yes, yes) // and so does the next one of the long interval, always
+	r.play(Stored{Now: r.now})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes})
+	r.round(yes, yes)
+	r.shows("yes", 5*minute)
+}
+
+// A brief round whose answer came late found the store in trouble: it ends with all questions.
+func TestABriefRoundThatIsLateIsNone(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.play(Stored{Now: r.now})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	r.now += 30 * second
+	r.play(Tick{Now: r.now})
+	r.now += 90 * second
+	r.play(Tick{Now: r.now}) // late once is late
+	r.shows("unknown since 1970-01-01T00:01:40Z (no answer within 30s); yes before that", -90*second)
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+}
+
+// The clock is set back while a question is open: it is late all the same, by that clock.
+func TestAQuestionIsLateAlthoughTheClockWasSetBack(t *testing.T) {
+	r := newRig(t)
+	r.now = 60 * minute
+	r.play(Start{Now: r.now}, Claim{})
+	r.now = minute
+	r.play(Tick{Now: r.now})
+	r.now += 30 * second
+	r.play(Tick{Now: r.now})
+	if s := r.m.Status(); s.UnsureSince == 0 {
+		t.Fatalf("%s", s)
+	}
 }
 
 // Those who wait are told when the store is well again, once each time.

@@ -167,7 +167,7 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		out = m.probed(in.Answer, out)
 	case Restored:
 		m.clock(in.Now)
-		m.other, m.brief = m.other || in.Put, false
+		m.other = m.other || in.Put
 		m.next, m.again = m.now, m.asking != nothing
 	case Stored:
 		m.clock(in.Now)
@@ -282,7 +282,7 @@ func (m *Machine) conclude(a Answer) {
 // active sets a round for what was put.
 func (m *Machine) active() {
 	at := max(m.now, min(m.status.Checked, m.now).Add(m.cfg.Active))
-	if m.used && m.asking == nothing && m.status.well() && at < m.next {
+	if m.used && m.asking == nothing && at < m.next {
 		m.next, m.brief, m.used = at, true, false
 	}
 }

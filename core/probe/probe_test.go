@@ -45,7 +45,9 @@ func (r *rig) play(in Input, want ...Effect) {
 	for _, e := range r.m.Step(in, nil) {
 		switch e := e.(type) {
 		case Wake:
-			r.wake = e.At
+			if r.wake = e.At; r.wake <= r.m.now {
+				r.t.Fatalf("%+v: wants to be woken at %s, it is %s", in, e.At, r.m.now)
+			}
 		case Note:
 			r.notes = append(r.notes, e.Status.String())
 		case Back:

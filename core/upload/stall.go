@@ -36,7 +36,6 @@ func (m *Machine) stalled() (pos.Offset, string) {
 	}
 	for _, f := range m.flights {
 		switch {
-		case f.stage == stageUploaded:
 		case m.anchor.stalled(now):
 			return f.frag.First, "the stream can't be anchored: " + m.anchor.why
 		case f.stalled(now), m.away.stalled(now):
@@ -59,13 +58,9 @@ func (m *Machine) wakeStalled(earliest func(pos.Millis)) {
 	}
 	at(&m.persist.retry)
 	at(&m.drain.retry)
-	if len(m.flights) > 0 {
-		at(&m.away)
-	}
+	at(&m.away)
 	for _, f := range m.flights {
-		if f.stage != stageUploaded {
-			at(&f.retry)
-		}
+		at(&f.retry)
 	}
 }
 

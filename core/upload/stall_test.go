@@ -60,6 +60,17 @@ func TestAnOutageIsAStallAfterHalfAMinute(t *testing.T) {
 	r.stalledAt(pos.NoOffset, "")
 }
 
+// What has failed and is uploaded now is no stall, though what comes before it still waits.
+func TestWhatIsUploadedIsNoStall(t *testing.T) {
+	r, refs := running(t, testConfig, 140)
+	r.failUpload(refs[1], FaultLasting, 0)
+	r.stalledAt(120, "planned")
+	r.after(time.Minute)
+	r.grant(one[Submit](r).Ref)
+	r.upload(r.m.flights[1].ref)
+	r.stalledAt(pos.NoOffset, "")
+}
+
 // Nothing comes back from a store that hangs: the time tells.
 func TestAStallIsShownAtItsTime(t *testing.T) {
 	r, refs := running(t, testConfig, 120)

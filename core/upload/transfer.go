@@ -189,7 +189,7 @@ func (m *Machine) uploaded(in Uploaded) {
 		return
 	}
 	m.emit(Release{Ref: f.ref})
-	f.ref, f.deadline, f.stage = 0, 0, stageUploaded
+	f.ref, f.deadline, f.stage, f.retry = 0, 0, stageUploaded, retry{}
 	m.back()
 	if m.told.open {
 		m.note(LevelInfo, fmt.Sprintf("uploads go on; %d have failed one after the other", m.failing))
