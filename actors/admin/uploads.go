@@ -84,4 +84,6 @@ type DurableStatus struct {
 	Held  bool       `json:"held"`
 	Asked pos.Offset `json:"asked_next"`   // exclusive
 	Next  pos.Offset `json:"durable_next"` // everything below is settled; -1: not known
+	// Why is what keeps the rest from the store, as far as is known; "" if nothing does.
+	Why string `json:"why,omitempty"`
 }

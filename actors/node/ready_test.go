@@ -229,6 +229,26 @@ func TestAStoreThatIsAwayIsAReason(t *testing.T) {
 	})
 }
 
+// Who waits for the store is told what hinders it, the store or what its stream meets.
+func TestWhoWaitsIsToldWhatHindersIt(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		told := func(want string) {
+			t.Helper()
+			d, err := s.Durable(t.Context(), "shop", 1<<40, time.Second)
+			if err != nil || d.Durable || !strings.HasPrefix(d.Why, want) || (d.Why == "") != (want == "") {
+				t.Errorf("%+v, %v: want %q", d, err, want)
+			}
+		}
+		told("")
+		s.metaFault.set(map[string]error{"pointer": port.Unavailable})
+		s.kill("node/tiering/stream_factory/shop/replica_reader", 1, time.Minute)
+		told("waiting: metadata: ")
+		s.storeFault.set(map[string]error{"get": port.Denied, "probe": port.Denied})
+		pass(time.Minute)
+		told("the object store is not accessible: no (access denied)")
+	})
+}
+
 // A store that is not ours has lost nothing.
 func TestAResetIsRefusedInAStoreThatIsNotOurs(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {

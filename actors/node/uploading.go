@@ -173,5 +173,20 @@ func (n *Node) Durable(ctx context.Context, name string, next pos.Offset, wait t
 		return admin.DurableStatus{}, err
 	}
 	d, _ := answer.(upload.Durable)
-	return admin.DurableStatus{Stream: name, Durable: !d.Late, Held: d.Held, Asked: next, Next: d.Next}, nil
+	st := admin.DurableStatus{Stream: name, Durable: !d.Late, Held: d.Held, Asked: next, Next: d.Next}
+	if d.Late {
+		st.Why = n.hindrance(name)
+	}
+	return st, nil
+}
+
+// hindrance is what keeps a stream from the store: the store itself, or what its replica reader
+// meets; "" if nothing is known to.
+func (n *Node) hindrance(name string) string {
+	if reasons := n.storeReasons(); len(reasons) > 0 {
+		return reasons[0]
+	}
+	id, _ := n.rows.named(name)
+	s, _ := n.published(kindReplicaReader, id.String()).(upload.Status)
+	return s.Trouble()
 }

@@ -172,7 +172,7 @@ func (u *duel) settled(file, listen string, p *process) pos.Offset {
 	g := &globals{config: file, out: io.Discard, err: &bytes.Buffer{}}
 	c, err := newClient(u.b.Context(), g)
 	u.must(err)
-	d, _, err := c.durable("backlog", fragments*perFragment*chunkEach-1, time.Minute)
+	d, _, err := c.durable("backlog", fragments*perFragment*chunkEach-1, time.Minute, func(string) {})
 	if err != nil {
 		u.fatal(p, fmt.Errorf("waiting at %s: %w", listen, err))
 	}

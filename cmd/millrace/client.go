@@ -166,7 +166,7 @@ func (c *client) refused(resp *http.Response) error {
 		r.Error = "the node at " + c.base + " does not take the token in " + c.tokenFile
 		r.Hint = "name the node's own token file with --token-file, or its configuration with --config"
 	}
-	return &failure{what: r.Error, hint: r.Hint, status: resp.StatusCode}
+	return &failure{what: r.Error, hint: r.Hint, status: resp.StatusCode, why: r.Why}
 }
 
 // call makes a request, reads the answer into into, and returns it as it came.

@@ -51,8 +51,9 @@ type failure struct {
 	hint string // what to do next; may be empty
 	err  error  // cause; may be nil
 
-	status int  // of the node's refusal; 0 if it is none
-	local  bool // it is not the node's: nothing there would mend it
+	status int    // of the node's refusal; 0 if it is none
+	why    string // what it waits for, of one for whose time is over
+	local  bool   // it is not the node's: nothing there would mend it
 }
 
 func (f *failure) Error() string {

@@ -176,7 +176,10 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 	if err := g.say(raw, text); err != nil || !wait {
 		return err
 	}
-	d, raw, err := c.durable(name, cut.Next-1, limit)
+	d, raw, err := c.durable(name, cut.Next-1, limit, func(why string) { fmt.Fprintf(g.err, "millrace: still waiting: %s\n", why) })
+	if f, ok := errors.AsType[*failure](err); ok && f.status == http.StatusGatewayTimeout {
+		f.hint = "it goes on by itself; millrace status " + name + " tells how far it is"
+	}
 	if err != nil {
 		return err
 	}
@@ -221,18 +224,24 @@ func (g *globals) say(raw []byte, text string) error {
 }
 
 // askAgain is how long one question for durability waits at the node: shorter than a
-// client waits for an answer.
-const askAgain = 25 * time.Second
+// client waits for an answer, and than who is not told what hinders it takes for a hang.
+const askAgain = 10 * time.Second
 
-// durable waits until a record is durable in the object store.
-func (c *client) durable(name string, at pos.Offset, limit time.Duration) (d admin.DurableStatus, raw []byte, err error) {
+// durable waits until a record is durable in the object store, and tells what hinders that
+// whenever it is something new.
+func (c *client) durable(name string, at pos.Offset, limit time.Duration, tell func(why string)) (d admin.DurableStatus, raw []byte, err error) {
+	said := ""
 	for until := time.Now().Add(limit); ; {
 		wait := max(min(time.Until(until), askAgain), time.Second).Round(time.Second)
 		path := fmt.Sprintf("%s/durable?offset=%s&timeout=%s", streamPath(name), at, settings.FormatSpan(wait))
 		raw, err = c.call(http.MethodGet, path, nil, &d)
 		var f *failure
-		if !errors.As(err, &f) || f.status != http.StatusGatewayTimeout || !time.Now().Before(until) {
+		if !errors.As(err, &f) || f.status != http.StatusGatewayTimeout || time.Until(until) < time.Second {
 			return d, raw, err
+		}
+		if f.why != "" && f.why != said {
+			said = f.why
+			tell(f.why)
 		}
 	}
 }

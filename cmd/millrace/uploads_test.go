@@ -2,6 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,8 +53,45 @@ func (n fakeNode) ResetStream(ctx context.Context, name string) (admin.ResetStat
 	return admin.ResetStatus{Stream: name, From: 1200000, Next: 1234500, Hole: &admin.Gap{From: 1234510, To: 1234520}}, nil
 }
 
+// Durable takes no time; of slow nothing gets into the store.
 func (fakeNode) Durable(_ context.Context, name string, next pos.Offset, _ time.Duration) (admin.DurableStatus, error) {
-	return admin.DurableStatus{Stream: name, Durable: name != "slow", Held: name != "lost", Asked: next, Next: 1234570}, nil
+	if name == "slow" {
+		return admin.DurableStatus{Stream: name, Asked: next, Next: 1200000, Why: "stalled at offset 1200000: access denied"}, nil
+	}
+	return admin.DurableStatus{Stream: name, Durable: true, Held: name != "lost", Asked: next, Next: 1234570}, nil
+}
+
+// Who waits is told what hinders it, each time that is another thing, and whatever ends it.
+func TestWhoWaitsIsToldWhatHindersIt(t *testing.T) {
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whys := []string{"", "no answer", "no answer", "denied"}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			fmt.Fprint(w, `{"stream":"shop","first":3,"next":7,"bytes":100,"chunks":1}`)
+		case len(whys) > 0:
+			w.WriteHeader(http.StatusGatewayTimeout)
+			fmt.Fprintf(w, `{"error":"not yet","why":%q}`, whys[0])
+			whys = whys[1:]
+		default:
+			fmt.Fprint(w, `{"stream":"shop","durable":true,"held":true,"asked_next":7,"durable_next":7}`)
+		}
+	}))
+	defer srv.Close()
+	var out, words strings.Builder
+	g := &globals{admin: srv.URL, tokenFile: tokenFile, out: &out, err: &words}
+	if err := cutStream(g, "shop", true, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if want := "millrace: still waiting: no answer\nmillrace: still waiting: denied\n"; words.String() != want {
+		t.Errorf("told %q, want %q", words.String(), want)
+	}
+	if !strings.HasSuffix(out.String(), "durable: everything below offset 7 is in the object store\n") {
+		t.Errorf("printed %q", out.String())
+	}
 }
 
 // What is small, missing or not known is printed as that.

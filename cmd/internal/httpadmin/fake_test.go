@@ -149,7 +149,11 @@ func (n *fakeNode) Durable(ctx context.Context, stream string, next pos.Offset, 
 	if next == pos.NoOffset {
 		next = 8
 	}
-	return admin.DurableStatus{Stream: stream, Durable: next <= 7, Held: next <= 7, Asked: next, Next: 7}, nil
+	st := admin.DurableStatus{Stream: stream, Durable: next <= 7, Held: next <= 7, Asked: next, Next: 7}
+	if !st.Durable {
+		st.Why = "planned"
+	}
+	return st, nil
 }
 
 func (n *fakeNode) Gaps(pos.StreamID) []admin.Gap { return nil }

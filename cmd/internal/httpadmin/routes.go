@@ -226,6 +226,8 @@ type Refusal struct {
 	Hint  string `json:"hint,omitempty"`
 	// Next is the offset after the last record that was sent, to read on from.
 	Next *pos.Offset `json:"next,omitempty"`
+	// Why is what keeps a record from being durable, as far as is known.
+	Why string `json:"why,omitempty"`
 }
 
 func refuse(w http.ResponseWriter, status int, what, hint string) {

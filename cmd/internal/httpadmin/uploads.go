@@ -67,12 +67,15 @@ func (s *surface) durable(w http.ResponseWriter, r *http.Request) {
 	case st.Durable:
 		answer(w, http.StatusOK, st)
 	default:
-		what := fmt.Sprintf("offset %s is not durable in the object store after %s", st.Asked-1, settings.FormatSpan(wait))
+		what := fmt.Sprintf("offset %s is not durable in the object store yet", st.Asked-1)
 		if st.Next.Valid() {
-			what += fmt.Sprintf(": everything below %s is", st.Next)
+			what += fmt.Sprintf(", everything below %s is", st.Next)
+		}
+		if st.Why != "" {
+			what += ": " + st.Why
 		}
 		answer(w, http.StatusGatewayTimeout, Refusal{
-			Error: what, Next: &st.Next,
+			Error: what, Next: &st.Next, Why: st.Why,
 			Hint: "ask again; a stream is uploaded by size or age, millrace stream cut NAME does it at once, and millrace status NAME tells what it waits for",
 		})
 	}
