@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
@@ -219,6 +220,20 @@ func (m *Machine) endReset(why string) {
 	}
 }
 
+// loss tells what a reset gave up.
+func (r *resetting) loss() (Level, string) {
+	var lost []string
+	for _, g := range []manifest.Gap{{From: r.from, To: r.next}, r.hole} {
+		if g.To > g.From {
+			lost = append(lost, fmt.Sprintf("[%s, %s)", g.From, g.To))
+		}
+	}
+	if len(lost) == 0 {
+		return LevelWarn, "an operator had the stored manifest written anew: no record is lost"
+	}
+	return LevelError, "an operator gave up what was lost: in no tier is " + strings.Join(lost, ", nor ")
+}
+
 // resetDone accounts for what a reset gave up: it is stored that it is.
 func (m *Machine) resetDone() {
 	r := m.resetting
@@ -231,10 +246,6 @@ func (m *Machine) resetDone() {
 		m.counts.Gaps++
 		m.counts.GapRecords += int64(r.next - r.from)
 	}
-	text := fmt.Sprintf("an operator gave up what was lost: [%s, %s) is in no tier", r.from, r.next)
-	if r.hole.To > r.hole.From {
-		text += fmt.Sprintf(", nor is [%s, %s)", r.hole.From, r.hole.To)
-	}
-	m.note(LevelError, text)
+	m.note(r.loss())
 	m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{From: r.from, Next: r.next, Hole: r.hole}})
 }

@@ -255,6 +255,25 @@ func TestAResetBeginsAnewWhereLocalDiskDoes(t *testing.T) {
 	}
 }
 
+// The log says what is lost, and calls it an error if something is.
+func TestAResetTellsTheLoss(t *testing.T) {
+	hole := manifest.Gap{From: 60, To: 70}
+	for _, c := range []struct {
+		of    resetting
+		level Level
+		text  string
+	}{
+		{resetting{from: 20, next: 40}, LevelError, "in no tier is [20, 40)"},
+		{resetting{from: 20, next: 40, hole: hole}, LevelError, "in no tier is [20, 40), nor [60, 70)"},
+		{resetting{from: 20, next: 20, hole: hole}, LevelError, "in no tier is [60, 70)"},
+		{resetting{from: 20, next: 20}, LevelWarn, "no record is lost"},
+	} {
+		if level, text := c.of.loss(); level != c.level || !strings.HasSuffix(text, c.text) {
+			t.Errorf("%+v: %d %s", c.of, level, text)
+		}
+	}
+}
+
 // Of a root that is there only the objects are given up that are not: those before the first
 // one that is there, or what local disk holds all of.
 func TestAResetKeepsWhatIsThere(t *testing.T) {
