@@ -62,11 +62,12 @@ type Status struct {
 	BytesPerSecond int64 `json:"bytes_per_second"` // 0: no limit
 	MaxInFlight    int   `json:"max_in_flight"`    // 0: no limit
 	Burst          int64 `json:"burst_bytes"`
-	Tokens         int64 `json:"tokens_bytes"` // negative: debt of an oversized transfer
-	Waiting        int   `json:"waiting"`
-	WaitingBytes   int64 `json:"waiting_bytes"`
-	InFlight       int   `json:"in_flight"`
-	InFlightBytes  int64 `json:"in_flight_bytes"`
+	// FullAt is when all debt is paid and the whole burst may go at once; past: since then.
+	FullAt        pos.Millis `json:"full_at_ms"`
+	Waiting       int        `json:"waiting"`
+	WaitingBytes  int64      `json:"waiting_bytes"`
+	InFlight      int        `json:"in_flight"`
+	InFlightBytes int64      `json:"in_flight_bytes"`
 }
 
 // New returns a machine whose bucket is full.
@@ -220,8 +221,12 @@ func (m *Machine) Counts() Counts { return m.counts }
 
 // Status returns the state for the operator.
 func (m *Machine) Status() Status {
+	full := m.filled
+	if rate := m.cfg.BytesPerSecond; rate > 0 {
+		full += pos.Millis((m.cfg.Burst*perByte - m.parts + rate - 1) / rate)
+	}
 	return Status{
-		BytesPerSecond: m.cfg.BytesPerSecond, MaxInFlight: max(m.cfg.MaxInFlight, 0), Burst: m.cfg.Burst, Tokens: m.parts / perByte,
+		BytesPerSecond: m.cfg.BytesPerSecond, MaxInFlight: max(m.cfg.MaxInFlight, 0), Burst: m.cfg.Burst, FullAt: full,
 		Waiting: len(m.waiting), WaitingBytes: m.waitingBytes,
 		InFlight: m.grantedCount, InFlightBytes: m.grantedBytes,
 	}

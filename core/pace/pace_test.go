@@ -55,7 +55,7 @@ func TestItem31(t *testing.T) {
 	t.Run("larger than the burst", func(t *testing.T) {
 		m := New(Config{BytesPerSecond: 100, Burst: 20}, 0)
 		want(t, play(t, m, ask(0, alice, 1, 50)), Grant{alice, 1})
-		if s, c := m.Status(), m.Counts(); s.Tokens != -30 || c.Oversized != 1 {
+		if s, c := m.Status(), m.Counts(); s.FullAt != 500 || c.Oversized != 1 {
 			t.Fatalf("status %+v, counts %+v", s, c)
 		}
 		// A full bucket: the debt of 30, and 20 on top.
@@ -140,7 +140,7 @@ func TestItem33(t *testing.T) {
 		t.Fatalf("status %+v", s)
 	}
 	play(t, m, OwnerDown{Now: 0, Owner: bob})
-	if s, c := m.Status(), m.Counts(); s.Waiting != 1 || c.Dropped != 2 || s.Tokens != 0 {
+	if s, c := m.Status(), m.Counts(); s.Waiting != 1 || c.Dropped != 2 || s.FullAt != 200 {
 		t.Fatalf("status %+v, counts %+v", s, c)
 	}
 	want(t, play(t, m, Withdraw{Now: 0, Cancel: Cancel{alice, []Ref{1}}}))
@@ -161,7 +161,7 @@ func TestALongPauseFillsTheBucketAndNoMore(t *testing.T) {
 	m := New(Config{BytesPerSecond: 1 << 40, Burst: 1 << 40}, 0)
 	play(t, m, ask(0, alice, 1, 1<<40))
 	play(t, m, Tick{1 << 50})
-	if s := m.Status(); s.Tokens != 1<<40 {
+	if s := m.Status(); s.FullAt != 1<<50 {
 		t.Fatalf("status %+v", s)
 	}
 }
