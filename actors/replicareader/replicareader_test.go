@@ -280,6 +280,35 @@ func TestTheSeamWaitsForTheRow(t *testing.T) {
 	})
 }
 
+// A writer that is superseded frees nothing any more, whatever a later one has stored: what it
+// stored itself may have been given up since.
+func TestASupersededWriterFreesNothing(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.grow(4)
+		b.until(40)
+		b.table.setDeaf(true)
+		b.grow(4)
+		b.pass(time.Minute)
+		p, err := b.meta.Pointer(b.t.Context(), streamID)
+		b.must(err)
+		if p.Next != 80 || b.lastSeam() != 40 {
+			t.Fatalf("stored up to %s, the seam is %s: the test does not do what it is for", p.Next, b.lastSeam())
+		}
+		theirs := port.Pointer{Revision: p.Revision + 1, Epoch: p.Epoch + 1, UID: 0xbee, Next: 40}
+		b.must(b.meta.SwapPointer(b.t.Context(), streamID, p.Revision, theirs))
+		b.grow(4)
+		b.pass(time.Minute)
+		b.table.mu.Lock()
+		b.table.rows[streamID] = manifest.Row{State: manifest.StateResolved, Epoch: theirs.Epoch, Seq: theirs.Revision, Manifest: manifest.New(40)}
+		b.table.mu.Unlock()
+		b.pass(time.Minute)
+		if b.lastSeam() != 40 {
+			t.Errorf("the seam is %s", b.lastSeam())
+		}
+	})
+}
+
 // Item 34: a governor that crashes takes no transfer along and forgets none.
 func TestItem34AGovernorThatCrashes(t *testing.T) {
 	inBubble(t, func(b *bench) {
