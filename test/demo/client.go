@@ -40,6 +40,9 @@ type line struct {
 
 const stream = "shop"
 
+// readTime bounds a reading, which takes some seconds: a demo that hangs proves nothing.
+const readTime = 5 * time.Minute
+
 // get asks for a path. The caller closes the body.
 func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
 	token, err := os.ReadFile(c.node.tokenFile())
@@ -77,6 +80,8 @@ func (c *client) status(ctx context.Context) (streamStatus, error) {
 // read visits the stream's records from the given place on, and makes sure that
 // the answer was whole. Lines are read and parsed ahead of the visitor.
 func (c *client) read(ctx context.Context, from string, visit func(pos.Offset, *fold.Event) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	resp, err := c.get(ctx, "/streams/"+stream+"/records?from="+from)
 	if err != nil {
 		return err
