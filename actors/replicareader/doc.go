@@ -4,9 +4,9 @@
 // when the writer ends or the stream was deleted; objects and pointer stay.
 //
 // Messages: pace.Granted from the governor, manifest.Resync from the manifest replica,
-// upload.StreamDeleted from the reconciler, upload.StoreBack, StoreDisowned and StoreReclaimed from the
-// store monitor, and upload.AwaitDurable, CutNow, ResetManifest and Describe as requests. Its
-// status is an upload.Status.
+// upload.StreamDeleted from the reconciler, upload.StoreAway, StoreBack, StoreDisowned and
+// StoreReclaimed from the store monitor, and upload.AwaitDurable, CutNow, ResetManifest and
+// Describe as requests. Its status is an upload.Status.
 //
 // Everything that takes time is a task. One generation of them is given up at a time;
 // what they return afterwards is told by its generation. At a stop a persist under way

@@ -146,6 +146,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.step(c, upload.ReplicaUp{})
 	case upload.StreamDeleted:
 		r.step(c, msg)
+	case upload.StoreAway:
+		r.step(c, msg)
 	case upload.StoreBack:
 		r.step(c, msg)
 	case upload.StoreDisowned:

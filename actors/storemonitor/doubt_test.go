@@ -14,6 +14,7 @@ import (
 
 	"millrace/actors"
 	"millrace/actors/port"
+	"millrace/core/pos"
 	"millrace/core/upload"
 	"millrace/registry"
 )
@@ -85,27 +86,30 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 			t.Error("it did not look")
 		}
 	})
-	inBubble(t, func(b *bench) {
-		b.start()
-		b.shows("yes", 1, passes)
-		pass(time.Minute)
-		b.store.Latency = func(_, key string) time.Duration {
-			if key == "p/a" {
-				return time.Hour
+	// What the node gives up is none, unless it had waited for too long.
+	for after, looks := range map[time.Duration]bool{hung - time.Second: false, hung: true} {
+		inBubble(t, func(b *bench) {
+			b.start()
+			b.shows("yes", 1, passes)
+			pass(time.Minute)
+			b.store.Latency = func(_, key string) time.Duration {
+				if key == "p/a" {
+					return time.Hour
+				}
+				return 0
 			}
-			return 0
-		}
-		ctx, cancel := context.WithCancel(b.t.Context())
-		time.AfterFunc(time.Second, cancel)
-		asked := b.asked.Load()
-		if b.put(ctx) == nil {
-			t.Fatal("it was given up")
-		}
-		synctest.Wait()
-		if b.asked.Load() != asked {
-			t.Error("what the node gave up made it look")
-		}
-	})
+			ctx, cancel := context.WithCancel(b.t.Context())
+			time.AfterFunc(after, cancel)
+			asked := b.asked.Load()
+			if b.put(ctx) == nil {
+				t.Fatal("it was given up")
+			}
+			synctest.Wait()
+			if got := b.asked.Load() != asked; got != looks {
+				t.Errorf("given up after %s: looked %v, want %v", after, got, looks)
+			}
+		})
+	}
 }
 
 // A thousand streams fail: the store is looked at every five seconds, not for each of them;
@@ -226,7 +230,7 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		expect("while all is well")
 		b.fails(port.Unavailable)
 		pass(time.Hour)
-		expect("while it is away")
+		expect("while it is away", upload.StoreAway{Since: pos.MillisOf(time.Now().Add(5*time.Minute - time.Hour)), Why: "object store: probe: unavailable"})
 		b.fault.Store(nil)
 		pass(5 * time.Second)
 		expect("when it is back", upload.StoreBack{})

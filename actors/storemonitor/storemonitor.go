@@ -175,6 +175,8 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Reclaimed:
 			m.cfg.Gate.untold.Store(false)
 			m.toReplicaReaders(upload.StoreReclaimed{})
+		case probe.Away:
+			m.toReplicaReaders(upload.StoreAway{Since: e.Since, Why: e.Why})
 		case probe.Back:
 			m.toReplicaReaders(upload.StoreBack{})
 		case probe.Wake:

@@ -91,10 +91,10 @@ func TestAQuestionIsLateAlthoughTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// Those who wait are told when the store is well again, once each time.
-func TestTheStoreIsBack(t *testing.T) {
+// Those who wait are told when the store is away, and when it is well again, once each time.
+func TestTheStoreIsAwayAndBack(t *testing.T) {
 	r := newRig(t)
-	backs := []int{}
+	backs, aways := []int{}, []int{}
 	for _, a := range []Answer{unsure, yes, yes, unsure, unsure, yes, denied, unsure, denied, yes} {
 		var effects []Effect
 		if len(backs) == 1 {
@@ -105,7 +105,10 @@ func TestTheStoreIsBack(t *testing.T) {
 			claim = unsure
 		}
 		r.round(claim, a, effects...)
-		backs = append(backs, r.backs)
+		backs, aways = append(backs, r.backs), append(aways, r.aways)
+	}
+	if want := []int{1, 1, 1, 2, 2, 2, 2, 3, 3, 3}; !slices.Equal(aways, want) {
+		t.Fatalf("away %v, want %v", aways, want)
 	}
 	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2, 3}; !slices.Equal(backs, want) {
 		t.Fatalf("%v, want %v", backs, want)

@@ -93,6 +93,11 @@ type (
 	// Reclaimed says that the prefix is ours again, after it was not or its marker had to be
 	// put: the store may hold other things than before, or nothing.
 	Reclaimed struct{}
+	// Away says that the store's answers say nothing any more, or that it gives none.
+	Away struct {
+		Since pos.Millis
+		Why   string
+	}
 	// Back says that the store is well again, or for the first time.
 	Back struct{}
 	// Wake asks for a Tick at a time. It replaces the Wake before it.
@@ -108,6 +113,7 @@ func (Claim) effect()     {}
 func (Probe) effect()     {}
 func (Admit) effect()     {}
 func (Refuse) effect()    {}
+func (Away) effect()      {}
 func (Back) effect()      {}
 func (Reclaimed) effect() {}
 func (Wake) effect()      {}

@@ -184,6 +184,9 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	if m.status.well() && !before.well() {
 		out = append(out, Back{})
 	}
+	if s := m.status; s.UnsureSince != 0 && before.UnsureSince == 0 {
+		out = append(out, Away{Since: s.UnsureSince, Why: s.UnsureWhy})
+	}
 	if m.status.Verdict != before.Verdict || m.status.Owner != before.Owner || (m.status.UnsureSince == 0) != (before.UnsureSince == 0) {
 		out = append(out, Note{Status: m.status, Before: before})
 	}

@@ -34,6 +34,7 @@ type rig struct {
 	wake  pos.Millis
 	notes []string // states told of
 	backs int      // times that the store was said to be well again
+	aways int      // and not to be, as of UnsureSince
 }
 
 func newRig(t testing.TB) *rig { return &rig{t: t, m: New(Config{}), now: minute} }
@@ -52,6 +53,11 @@ func (r *rig) play(in Input, want ...Effect) {
 			r.notes = append(r.notes, e.Status.String())
 		case Back:
 			r.backs++
+		case Away:
+			r.aways++
+			if s := r.m.Status(); e.Since != s.UnsureSince || e.Why != s.UnsureWhy {
+				r.t.Fatalf("%+v of %+v", e, s)
+			}
 		case Admit, Claim, Probe, Refuse, Reclaimed:
 			got = append(got, e)
 		}
@@ -371,6 +377,10 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 						t.Fatalf("said to be another store: ours %v, other %v", ours, other)
 					}
 					other = false
+				case Away:
+					if m.Status().UnsureSince == 0 || before.UnsureSince != 0 {
+						t.Fatalf("said to be away: %s, before %s", m.Status(), before)
+					}
 				case Back:
 					if !m.Status().well() || before.well() {
 						t.Fatalf("said to be back: %s, before %s", m.Status(), before)

@@ -190,6 +190,13 @@ type (
 type (
 	// StreamDeleted says that the stream was deleted.
 	StreamDeleted struct{ Stamp }
+	// StoreAway says that the store has not answered since a time, or nothing that tells how it
+	// is. StoreBack follows once it does.
+	StoreAway struct {
+		Stamp
+		Since pos.Millis
+		Why   string
+	}
 	// StoreBack says that the store is well again: what waits for a later time is tried now.
 	StoreBack struct{ Stamp }
 	// StoreDisowned says that the store is not the cluster's: what is trusted to be in it may
@@ -229,6 +236,7 @@ func (Await) input()          {}
 func (ForceCut) input()       {}
 func (Retain) input()         {}
 func (StreamDeleted) input()  {}
+func (StoreAway) input()      {}
 func (StoreBack) input()      {}
 func (StoreDisowned) input()  {}
 func (StoreReclaimed) input() {}
@@ -248,6 +256,9 @@ func Stamped(in Input, s Stamp) Input {
 		return ReplicaUp{s}
 	case StreamDeleted:
 		return StreamDeleted{s}
+	case StoreAway:
+		in.Stamp = s
+		return in
 	case StoreBack:
 		return StoreBack{s}
 	case StoreDisowned:

@@ -62,7 +62,7 @@ type Machine struct {
 	assembly *fragment.Assembly
 	flights  []*flight // in the order they were cut
 
-	away    retry // fails > 0: the store failed for a while, and has stored nothing since
+	away    retry // fails > 0: the store failed, or is said to be away, and has stored nothing since
 	failing int   // uploads that failed since the last that did not
 	told    failures
 	passing int // times that the floor passed what was not uploaded, since then
@@ -167,6 +167,8 @@ func (m *Machine) dispatch(in Input) {
 		m.bounds = in.Bounds
 	case StreamDeleted:
 		m.deleted()
+	case StoreAway:
+		m.storeAway(in)
 	case StoreBack:
 		m.storeBack()
 	case StoreDisowned:

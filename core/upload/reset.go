@@ -24,11 +24,20 @@ type ResetAnswer struct {
 	Hole    manifest.Gap // behind what is kept and before what local disk holds
 }
 
+// storeAway makes a stall, in time, also of what has not been tried: it waits for its turn
+// behind what hangs.
+func (m *Machine) storeAway(in StoreAway) {
+	if m.phase == phaseOpen && m.away.fails == 0 {
+		m.away = retry{fails: 1, since: in.Since, why: in.Why}
+	}
+}
+
 func (m *Machine) storeBack() {
 	switch m.phase {
 	case phaseWaiting, phaseStalled:
 		m.resolve()
 	case phaseOpen:
+		m.away = retry{}
 		for _, f := range m.flights {
 			f.at = 0
 		}

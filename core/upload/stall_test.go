@@ -81,6 +81,37 @@ func TestAStallIsShownAtItsTime(t *testing.T) {
 	r.stalledAt(100, "planned")
 }
 
+// What waits for its turn, behind what hangs, fails not by itself: that the store is away is
+// told, and ends when it is back, also if nothing was tried.
+func TestWhatWaitsForItsTurnStalls(t *testing.T) {
+	r := opened(t, testConfig, stored(), log(0, 140))
+	r.chunks(100, 140)
+	since := r.now.Add(-10 * time.Second)
+	r.do(StoreAway{Stamp: r.stamp(), Since: since, Why: "no answer"})
+	r.do(StoreAway{Stamp: r.stamp(), Since: r.now, Why: "no answer, still"})
+	r.stalledAt(pos.NoOffset, "")
+	r.outageWake(t, since.Add(Passes))
+	r.after(Passes - 10*time.Second)
+	r.stalledAt(100, "no answer")
+	r.do(StoreBack{r.stamp()})
+	r.stalledAt(pos.NoOffset, "")
+
+	// Nothing waits for the store, or it is not known what would.
+	r = opened(t, testConfig, stored(), log(0, 100))
+	r.do(StoreAway{Stamp: r.stamp(), Since: r.now, Why: "no answer"})
+	r.after(time.Minute)
+	r.stalledAt(pos.NoOffset, "")
+	r = newRig(t, testConfig)
+	r.do(Start{r.stamp()})
+	r.do(StoreAway{Stamp: r.stamp(), Since: r.now, Why: "no answer"})
+	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
+	r.root(stored())
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
+	r.chunks(100, 140)
+	r.after(time.Minute)
+	r.stalledAt(pos.NoOffset, "")
+}
+
 func (r *rig) outageWake(t *testing.T, want pos.Millis) {
 	t.Helper()
 	if r.m.wake != want {

@@ -334,7 +334,9 @@ func (w *world) trim() {
 
 // act does one thing that the world may do at any time.
 func (w *world) act() {
-	switch rapid.IntRange(0, 17).Draw(w.t, "act") {
+	switch rapid.IntRange(0, 18).Draw(w.t, "act") {
+	case 18:
+		w.step(StoreAway{Stamp: w.stamp(), Since: w.now, Why: "drawn"})
 	case 15:
 		w.step(StoreBack{w.stamp()})
 	case 16:

@@ -83,9 +83,15 @@ func TestItem48AnOutageLongerThanTheLocalWindow(t *testing.T) {
 		if during.SeamNext != before.SeamNext || during.LocalFirst <= during.SeamNext || during.LocalBytes > 60_000 {
 			t.Errorf("during the outage: %+v", during)
 		}
-		time.Sleep(10 * time.Second) // until nothing is on its way for the first time
-		during = shown()
-		if want := []admin.Gap{{From: before.SeamNext, To: during.LocalFirst}}; before.Undeclared != nil || !slices.Equal(during.Undeclared, want) {
+		// What is on its way may yet arrive: there comes a moment at which nothing is.
+		want := []admin.Gap{{From: before.SeamNext, To: during.LocalFirst}}
+		for range 120 {
+			if during = shown(); slices.Equal(during.Undeclared, want) {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if before.Undeclared != nil || !slices.Equal(during.Undeclared, want) {
 			t.Errorf("lost is shown as %v, before the outage as %v, want %v", during.Undeclared, before.Undeclared, want)
 		}
 		if lost := pos.Offset(metrics.shown.Load()); lost < 1 || lost > during.LocalFirst-before.SeamNext {
@@ -136,6 +142,50 @@ func readOver(t *testing.T, n *node.Node, a, b, end pos.Offset) {
 	if next != end || moves != 1 {
 		t.Errorf("read up to %s of %s with %d moves", next, end, moves)
 	}
+}
+
+// TestAStoreThatAnswersNothing takes requests and answers none, which an adapter gives up after
+// a minute, and one upload at a time may run: after two minutes each stream that has something to upload is shown to stall, also if
+// its turn never came, and all is as before once there are answers again.
+func TestAStoreThatAnswersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		_, n := calmWorld(t, func(w *world, s *settings.Settings, _ *node.Ports) {
+			s.Tiering.FragmentBytes, s.Store.S3.UploadConnections = 8<<10, 1
+			w.store.Fault = func(string, string) error {
+				if silent.Load() {
+					time.Sleep(time.Minute)
+					return port.Timeout
+				}
+				return nil
+			}
+		})
+		defer stopNode(t, n)
+		l := newLoad(t, n)
+		l.run(t, time.Minute)
+		silent.Store(true)
+		l.run(t, 2*time.Minute+5*time.Second)
+		submitted := 0
+		for _, name := range []string{"a", "b", "c", "d"} {
+			st, err := n.Stream(context.Background(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := st.Upload.Status.Pipeline
+			if submitted += p.Submitted; p.StalledWhy == "" {
+				t.Errorf("%s does not stall: %+v", name, p)
+			}
+		}
+		if submitted == 0 {
+			t.Error("nothing waits for its turn: the test does not do what it is for")
+		}
+		silent.Store(false)
+		l.stored(t, 2*time.Minute)
+		time.Sleep(time.Minute) // what was asked before is answered by now
+		if ready, why := n.Ready(); !ready {
+			t.Errorf("not ready for %q", why)
+		}
+	})
 }
 
 // TestCutReachesTheStoreAtOnce: what was published just now is durable seconds after a cut,
