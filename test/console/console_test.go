@@ -119,7 +119,7 @@ func check(t *testing.T, err error) {
 func demand(t *testing.T, p *page, expressions ...string) {
 	t.Helper()
 	for _, e := range expressions {
-		if err := p.until(10*time.Second, e); err != nil {
+		if err := p.until(30*time.Second, e); err != nil {
 			t.Error(err)
 		}
 	}
