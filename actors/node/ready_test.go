@@ -240,12 +240,16 @@ func TestWhoWaitsIsToldWhatHindersIt(t *testing.T) {
 			}
 		}
 		told("")
-		s.metaFault.set(map[string]error{"pointer": port.Unavailable})
-		s.kill("node/tiering/stream_factory/shop/replica_reader", 1, time.Minute)
-		told("waiting: metadata: ")
 		s.storeFault.set(map[string]error{"get": port.Denied, "probe": port.Denied})
 		pass(time.Minute)
 		told("the object store is not accessible: no (access denied)")
+		if d, err := s.Durable(t.Context(), "shop", 0, time.Second); err != nil || !d.Durable || d.Why != "" {
+			t.Errorf("what is durable is hindered: %+v, %v", d, err)
+		}
+		s.storeFault.set(nil)
+		s.metaFault.set(map[string]error{"pointer": port.Unavailable})
+		s.kill("node/tiering/stream_factory/shop/replica_reader", 1, time.Minute)
+		told("waiting: metadata: ")
 	})
 }
 

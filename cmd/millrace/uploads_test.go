@@ -67,7 +67,7 @@ func TestWhoWaitsIsToldWhatHindersIt(t *testing.T) {
 	if err := os.WriteFile(tokenFile, []byte("0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	whys := []string{"", "no answer", "no answer", "denied"}
+	whys := []string{"", "no answer", "no answer", "", "denied"}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPost:

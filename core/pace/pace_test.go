@@ -157,6 +157,17 @@ func TestAClockThatRunsBackwardsAddsNothing(t *testing.T) {
 	want(t, play(t, m, ask(5_000, alice, 2, 100)), Wake{5_100})
 }
 
+func TestTheBucketIsFullWhenItIs(t *testing.T) {
+	m := New(Config{BytesPerSecond: 3, Burst: 1}, 0)
+	play(t, m, ask(0, alice, 1, 2))
+	if s := m.Status(); s.FullAt != 667 { // 2 bytes, 3 of them a second
+		t.Fatalf("status %+v", s)
+	}
+	if s := New(Config{}, 7).Status(); s.FullAt != 7 {
+		t.Fatalf("status %+v without a limit", s)
+	}
+}
+
 func TestALongPauseFillsTheBucketAndNoMore(t *testing.T) {
 	m := New(Config{BytesPerSecond: 1 << 40, Burst: 1 << 40}, 0)
 	play(t, m, ask(0, alice, 1, 1<<40))
