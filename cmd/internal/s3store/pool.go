@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,10 +42,6 @@ const (
 // that core/upload allows for, 1 MiB a second, that is over in time.
 const stall = 20 * time.Second
 
-// answerTime is how long the store may take to begin with its answer to a request that is
-// sent whole: one that works through a backlog has nothing to say meanwhile.
-const answerTime = time.Minute
-
 var errClosed = errors.New("the connection pool is closed: whoever owns it is not running")
 
 // pool is a bounded number of connections: a counting layer over one http.Transport.
@@ -54,8 +51,7 @@ type pool struct {
 	slots     chan struct{} // one element for each request that holds a slot
 	writes    chan struct{} // one for each of these that writes; nil: they have no bound of their own
 	transport *http.Transport
-	// The two bounds, for tests to shorten.
-	stall, answerTime time.Duration
+	answers   answerTimes
 
 	mu      sync.Mutex
 	life    context.Context // of the time from Open to Close; ended while the pool is closed
@@ -67,7 +63,7 @@ type pool struct {
 }
 
 func newPool(max int, roots *x509.CertPool) *pool {
-	p := &pool{stall: stall, answerTime: answerTime, slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
+	p := &pool{slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
@@ -235,34 +231,6 @@ func (p *pool) wait(change int) {
 	p.waiting += change
 }
 
-// patient lets a store think for answerTime about a request that it has been sent whole.
-func patient() *httptrace.ClientTrace {
-	var on atomic.Pointer[conn]
-	return &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) {
-			raw := got.Conn
-			if over, ok := raw.(*tls.Conn); ok {
-				raw = over.NetConn()
-			}
-			if c, ok := raw.(*conn); ok {
-				c.asked.Store(false) // an answer may come before a request counts as written
-				on.Store(c)
-			}
-		},
-		WroteRequest: func(wrote httptrace.WroteRequestInfo) {
-			c := on.Load()
-			if c == nil || wrote.Err != nil {
-				return
-			}
-			// The last bytes of a request without a body are written after this is called.
-			c.asked.Store(true)
-			if c.moved() != nil {
-				return // it is closed, as whoever reads it is told
-			}
-		},
-	}
-}
-
 // adopt counts a connection, or closes it when the pool was closed while it was made.
 func (p *pool) adopt(raw net.Conn) (net.Conn, error) {
 	c := &conn{Conn: raw, pool: p, closed: make(chan struct{})}
@@ -285,16 +253,18 @@ type conn struct {
 	once   sync.Once
 	closed chan struct{}
 	until  atomic.Int64 // the deadline that is set, in nanoseconds since 1970
-	asked  atomic.Bool  // a request is sent whole, and nothing of its answer has come
+	// asked is when a request was sent whole, in nanoseconds since 1970, as long as nothing of
+	// its answer has come; 0: there is none.
+	asked atomic.Int64
 }
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
 // or writes it. While it is idle the pool closes it before. What moves little by little
 // moves the deadline only now and then: setting it costs as much as sending some KiB.
 func (c *conn) moved() error {
-	bound := c.pool.stall
-	if c.asked.Load() {
-		bound = c.pool.answerTime
+	bound := stall
+	if c.asked.Load() != 0 {
+		bound = c.pool.answers.bound()
 	}
 	next := time.Now().Add(bound)
 	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(bound/10) {
@@ -313,8 +283,13 @@ func (c *conn) expire(at time.Time) error {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == nil {
-		c.asked.Store(false)
-		err = c.moved()
+		if asked := c.asked.Swap(0); asked != 0 {
+			c.pool.answers.answered(time.Duration(time.Now().UnixNano() - asked))
+		}
+		return n, c.moved()
+	}
+	if asked := c.asked.Load(); asked != 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.pool.answers.lost(time.Duration(time.Now().UnixNano() - asked))
 	}
 	return n, err
 }
