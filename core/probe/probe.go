@@ -10,7 +10,7 @@ import (
 // Config is fixed for the life of a Machine.
 type Config struct {
 	Interval time.Duration // between rounds while all is well; not above 0: 5 minutes
-	Retry    time.Duration // between rounds otherwise, see restless; not above 0: 5 s
+	Retry    time.Duration // between rounds otherwise; not above 0: 5 s
 	Timeout  time.Duration // of one question; not above 0: 30 s
 	// Active is how old the last look at the owner may be while something is stored; not above
 	// 0: 10 s.
@@ -292,16 +292,10 @@ func (m *Machine) active() {
 
 // wait is how long after a round the next one is.
 func (m *Machine) wait() time.Duration {
-	if m.restless() {
-		return m.cfg.Retry
+	if m.status.well() {
+		return m.cfg.Interval
 	}
-	return m.cfg.Interval
-}
-
-// restless reports whether the next round is to be soon. Another owner is no such case:
-// that an operator mends, and not within seconds.
-func (m *Machine) restless() bool {
-	return !m.status.Definite() || m.status.Verdict != Accessible && m.status.Verdict != Foreign
+	return m.cfg.Retry
 }
 
 func (m *Machine) unsure(why string) {
