@@ -143,20 +143,20 @@ func TestOneReasonForOneThing(t *testing.T) {
 // and where the local log begins. A seam that moved on has declared what lies below.
 func TestWhatIsLostAndNotDeclared(t *testing.T) {
 	for what, c := range map[string]struct {
-		state            admin.RemoteState
-		floor, seam, was pos.Offset
-		want             []admin.Gap
+		state       admin.RemoteState
+		floor, seam pos.Offset
+		want        []admin.Gap
 	}{
-		"a hole":                      {admin.RemoteKnown, 50, 20, 20, []admin.Gap{{From: 20, To: 50}}},
-		"no hole":                     {admin.RemoteKnown, 20, 20, 20, nil},
-		"the seam has moved on":       {admin.RemoteKnown, 50, 50, 20, nil},
-		"nothing was ever stored":     {admin.RemoteKnown, 50, pos.NoOffset, pos.NoOffset, []admin.Gap{{From: 0, To: 50}}},
-		"the store is not known":      {admin.RemoteUnknown, 50, pos.NoOffset, 20, nil},
-		"the local log does not know": {admin.RemoteKnown, pos.NoOffset, 20, 20, nil},
+		"a hole":                      {admin.RemoteKnown, 50, 20, []admin.Gap{{From: 20, To: 50}}},
+		"no hole":                     {admin.RemoteKnown, 20, 20, nil},
+		"the seam has moved on":       {admin.RemoteKnown, 50, 50, nil},
+		"nothing was ever stored":     {admin.RemoteKnown, 50, 0, []admin.Gap{{From: 0, To: 50}}},
+		"the store is not known":      {admin.RemoteUnknown, 50, pos.NoOffset, nil},
+		"the local log does not know": {admin.RemoteKnown, pos.NoOffset, 20, nil},
 	} {
 		s := admin.StreamStatus{
 			RemoteState: c.state, LocalFirst: c.floor, SeamNext: c.seam,
-			Tiering: upload.Status{Remote: upload.RemoteStatus{Known: true, PersistedNext: c.was}},
+			Tiering: upload.Status{},
 		}
 		if got := undeclared(s); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", what, got, c.want)

@@ -42,14 +42,17 @@ func (n *Node) trouble(s admin.StreamStatus) string {
 }
 
 // undeclared is what a stream has lost and not declared yet. Its replica reader may have told
-// of the seam before the last one; the list of objects that is shown is newer.
+// of the seam before the last one: the list of objects that is shown, if one is, is newer.
 func undeclared(s admin.StreamStatus) (gaps []admin.Gap) {
-	if s.RemoteState != admin.RemoteKnown || !s.LocalFirst.Valid() {
+	u, _ := s.Tiering.(upload.Status)
+	seam := pos.NoOffset
+	if s.RemoteState == admin.RemoteKnown {
+		seam = s.SeamNext
+	}
+	if !s.LocalFirst.Valid() {
 		return nil
 	}
-	u, _ := s.Tiering.(upload.Status)
-	u.Remote.Known, u.Remote.PersistedNext = true, max(u.Remote.PersistedNext, s.SeamNext)
-	for _, g := range u.Undeclared(s.LocalFirst) {
+	for _, g := range u.Undeclared(seam, s.LocalFirst) {
 		gaps = append(gaps, admin.Gap(g))
 	}
 	return gaps

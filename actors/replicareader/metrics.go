@@ -72,7 +72,7 @@ func (r *replicaReader) publish(c *actors.Context) {
 		r.cfg.Metrics.Gauge(k.name, k.of(s), "stream", stream)
 	}
 	lost := pos.Offset(0)
-	for _, g := range s.Undeclared(r.cfg.Local.First()) {
+	for _, g := range s.Undeclared(pos.NoOffset, r.cfg.Local.First()) {
 		lost += g.To - g.From
 	}
 	r.cfg.Metrics.Gauge("undeclared_gap_records", float64(lost), "stream", stream)

@@ -37,12 +37,17 @@ func TestAFragmentThatFailsForGoodDoesNotStandForTheStore(t *testing.T) {
 	if r.m.flights[1].ref != again {
 		t.Fatalf("%+v is tried, not the second", r.m.flights[1])
 	}
-	r.after(time.Second)
-	none[Submit](r) // the first waits for the store
 	r.grant(again)
-	r.upload(again)
-	if up := r.grant(one[Submit](r).Ref); up.Fragment.First != 100 || !up.Doubted {
-		t.Fatalf("uploads %+v", up)
+	r.failUpload(again, FaultTransient, 0) // as it always will: it may be too large for the line
+	r.after(time.Second)
+	up := Upload{}
+	for _, s := range all[Submit](r) {
+		if s.Ref == r.m.flights[0].ref {
+			up = r.grant(s.Ref)
+		}
+	}
+	if up.Fragment == nil || up.Fragment.First != 100 || !up.Doubted {
+		t.Fatalf("the first one is not tried again by its own time: %+v", up)
 	}
 }
 

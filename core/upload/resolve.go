@@ -79,7 +79,8 @@ func (m *Machine) lookFor(entry int) {
 
 // lookedFor holds a root to its first object. What a store has lost that was emptied, or is
 // another one, it has lost from the beginning on; and a root that was put into it since is
-// there all the same.
+// there all the same. One that was set back under a running node has lost the end, which this
+// does not find: readers do.
 func (m *Machine) lookedFor(in LookedFor) {
 	switch {
 	case in.Gen != m.gen || m.phase != phaseResolving || m.root == nil:

@@ -46,17 +46,20 @@ type Status struct {
 	Pipeline PipelineStatus `json:"upload_pipeline"`
 	Fragment FragmentStatus `json:"current_fragment"`
 
-	kept []manifest.Gap // what lies in the store behind the seam, in order: uploaded, not persisted
+	known bool           // whether there is a pointer, and where what it names ends
+	end   pos.Offset     // of what the pointer names, be that there or not; 0: there is none
+	kept  []manifest.Gap // what lies in the store behind that, in order: uploaded, not persisted
 }
 
-// Undeclared returns what is lost and not declared yet: what lies behind the seam and below
-// the floor of the local log, and neither was uploaded nor is being, at the first try. Each
-// becomes a declared gap with the next fragment that is persisted.
-func (s Status) Undeclared(floor pos.Offset) (gaps []manifest.Gap) {
-	if !s.Remote.Known {
+// Undeclared returns what is lost and not declared yet: what lies behind all that was ever
+// stored and below the floor of the local log, and neither was uploaded nor is being, at the
+// first try. Each becomes a declared gap with the next fragment that is persisted. seam is
+// where the stored manifest ends for all that others know; NoOffset: they know nothing.
+func (s Status) Undeclared(seam, floor pos.Offset) (gaps []manifest.Gap) {
+	from := max(s.end, seam)
+	if !s.known && seam == pos.NoOffset {
 		return nil
 	}
-	from := max(s.Remote.PersistedNext, 0)
 	for _, k := range append(slices.Clone(s.kept), manifest.Gap{From: floor, To: floor}) {
 		if to := min(k.From, floor); from < to {
 			gaps = append(gaps, manifest.Gap{From: from, To: to})
@@ -131,6 +134,8 @@ func (m *Machine) Status() Status {
 		Stream:   StreamStatus{ID: m.cfg.Stream, Epoch: m.cfg.Epoch, State: phaseNames[m.phase], Why: m.why, Until: m.until},
 		Remote:   RemoteStatus{First: pos.NoOffset, Next: pos.NoOffset, PersistedNext: pos.NoOffset},
 		Pipeline: m.pipelineStatus(),
+		known:    m.shown || !m.pointer.Revision.IsZero(),
+		end:      m.pointer.Next,
 		kept:     m.kept(),
 		Fragment: FragmentStatus{
 			First: m.assembly.First(), Next: m.assembly.Next(), Target: m.assembly.Target(),

@@ -73,8 +73,12 @@ func (m *Machine) transfer() {
 
 // mayTry reports whether f may be submitted although the store is away: one thing of a
 // stream finds out whether it is back, the root if that could not be put, else the first
-// fragment that has no trouble of its own.
+// fragment that has no trouble of its own. One that has is tried whenever its own pause is
+// over, or it would wait for that one's troubles, too.
 func (m *Machine) mayTry(f *flight) bool {
+	if f.lasting {
+		return true
+	}
 	if p := &m.persist; p.fails > 0 && (p.stage == persistIdle || p.stage == persistPutting) {
 		return false
 	}
@@ -83,7 +87,7 @@ func (m *Machine) mayTry(f *flight) bool {
 			return g == f
 		}
 	}
-	return true
+	return false
 }
 
 // back ends the store's being away: what waited for it goes on at once.

@@ -14,7 +14,7 @@ func TestUndeclaredGaps(t *testing.T) {
 	r, refs := running(t, testConfig, 180) // [100, 180) in four fragments, uploading
 	lost := func(floor pos.Offset, want ...manifest.Gap) {
 		t.Helper()
-		if got := r.m.Status().Undeclared(floor); !slices.Equal(got, want) {
+		if got := r.m.Status().Undeclared(pos.NoOffset, floor); !slices.Equal(got, want) {
 			t.Errorf("with the floor at %s: %v, want %v", floor, got, want)
 		}
 	}
@@ -45,10 +45,27 @@ func TestUndeclaredGaps(t *testing.T) {
 // is not known nothing can be said.
 func TestUndeclaredGapsOfTheFirstRecords(t *testing.T) {
 	r := opened(t, testConfig, nil, log(0, 100))
-	if got := r.m.Status().Undeclared(40); !slices.Equal(got, []manifest.Gap{{From: 0, To: 40}}) {
+	if got := r.m.Status().Undeclared(pos.NoOffset, 40); !slices.Equal(got, []manifest.Gap{{From: 0, To: 40}}) {
 		t.Errorf("got %v", got)
 	}
-	if got := newRig(t, testConfig).m.Status().Undeclared(40); got != nil {
+	if got := newRig(t, testConfig).m.Status().Undeclared(pos.NoOffset, 40); got != nil {
 		t.Errorf("of an unknown manifest: %v", got)
+	}
+	if got := newRig(t, testConfig).m.Status().Undeclared(30, 40); !slices.Equal(got, []manifest.Gap{{From: 30, To: 40}}) {
+		t.Errorf("of one that others know: %v", got)
+	}
+}
+
+// While the manifest is lost or can't be had, it is known where it ends all the same: what is
+// trimmed behind that is in no tier.
+func TestUndeclaredGapsOfAManifestThatIsLost(t *testing.T) {
+	for _, res := range []Result{{FaultMissing, "no such key"}, {FaultTransient, "503"}} {
+		r := lose(t, RootRead{Result: res})
+		if got := r.m.Status().Undeclared(pos.NoOffset, 140); !slices.Equal(got, []manifest.Gap{{From: 100, To: 140}}) {
+			t.Errorf("%+v: %v", res, got)
+		}
+		if got := r.m.Status().Undeclared(pos.NoOffset, 90); got != nil {
+			t.Errorf("%+v: %v", res, got)
+		}
 	}
 }
