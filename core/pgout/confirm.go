@@ -24,7 +24,8 @@ type confirming struct {
 type mark struct {
 	lsn  pos.LSN
 	next pos.Offset
-	last Mark // the last event before it
+	last Mark       // the last event before it
+	at   pos.Millis // when the first point since the one before was met
 }
 
 // maxMarks bounds the marks that wait for a sync that may be long in coming.
@@ -37,24 +38,35 @@ func (c *confirming) start(stored Mark, confirmed pos.LSN) {
 }
 
 // mark notes that all events below lsn lie below next.
-func (c *confirming) mark(lsn pos.LSN, next pos.Offset, last Mark) {
-	m := mark{lsn: lsn, next: next, last: last}
+func (c *confirming) mark(lsn pos.LSN, next pos.Offset, last Mark, now pos.Millis) {
+	m := mark{lsn: lsn, next: next, last: last, at: now}
 	n := len(c.marks)
 	if n > 0 && c.marks[n-1].lsn > lsn {
 		return
 	}
 	if n > 0 && c.marks[n-1].next == next {
+		m.at = c.marks[n-1].at
 		c.marks[n-1] = m
 		return
 	}
 	if n == maxMarks {
 		// Fewer points to stop at delay a confirmation, never hurry it.
 		for i := range n / 2 {
+			at := c.marks[2*i].at
 			c.marks[i] = c.marks[2*i+1]
+			c.marks[i].at = at
 		}
 		c.marks = c.marks[:n/2]
 	}
 	c.marks = append(c.marks, m)
+}
+
+// waits is how long what was taken has waited for the disk, in milliseconds.
+func (c *confirming) waits(now pos.Millis) int64 {
+	if len(c.marks) == 0 {
+		return 0
+	}
+	return max(0, int64(now-c.marks[0].at))
 }
 
 func (c *confirming) failed(retryAt pos.Millis, why string) { c.retryAt, c.why = retryAt, why }

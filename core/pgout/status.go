@@ -31,7 +31,7 @@ type Status struct {
 	Commits     int64        `json:"commits"`
 	Losses      int64        `json:"losses"`
 	LastCommit  string       `json:"last_commit"`
-	LagMillis   int64        `json:"lag_ms"` // how old the last commit was when it was taken; while the stream stands still, its age
+	LagMillis   int64        `json:"lag_ms"` // how old the last commit was when it was taken; while the stream stands still, its age; or how long one has waited for the disk
 	InFlight    int64        `json:"in_flight_bytes"`
 	Load        *LoadStatus  `json:"load,omitempty"`
 	Waiting     *Waiting     `json:"waiting,omitempty"`
@@ -81,6 +81,7 @@ func (m *Machine) Status(now pos.Millis) Status {
 		if silent != 0 || m.stage != stStream || m.stream.handled < len(m.stream.inbox) {
 			s.LagMillis = max(0, int64(now-m.asOf))
 		}
+		s.LagMillis = max(s.LagMillis, m.confirm.waits(now))
 	}
 	if m.load.consistent != 0 && m.load.current < len(m.load.tables) {
 		t := &m.load.tables[m.load.current]

@@ -144,7 +144,7 @@ func (m *Machine) keepalive(end pos.LSN) {
 		return
 	}
 	s.lag, m.asOf = 0, m.now
-	m.confirm.mark(end, m.log.next, m.log.last)
+	m.confirm.mark(end, m.log.next, m.log.last, m.now)
 }
 
 func (m *Machine) beginTransaction(b *Begin) {
@@ -175,7 +175,7 @@ func (m *Machine) commit(c *Commit) {
 	m.counters.Commits++
 	m.lastCommit = pos.Millis(c.Micros / 1000)
 	s.lag, m.asOf = max(0, int64(m.now-m.lastCommit)), m.lastCommit
-	m.confirm.mark(c.End, m.log.next, m.log.last)
+	m.confirm.mark(c.End, m.log.next, m.log.last, m.now)
 }
 
 // verified checks that the resent transaction had every change that the log's last

@@ -355,3 +355,27 @@ func TestLoadsThatFailBackOff(t *testing.T) {
 		t.Errorf("in the end it waits %s", got)
 	}
 }
+
+// What was taken and is not written is behind: a full disk is lag, though the server has sent
+// all and its commit was new when it came.
+func TestWhatWaitsForTheDiskIsLag(t *testing.T) {
+	s := tell(t, testConfig)
+	s.resume(confirmed)
+	for i, final := range []pos.LSN{600, 700} {
+		s.now = 1_000_100 + pos.Millis(1000*i) // a tenth of a second after the commit, and a second later
+		s.wal(final+10, begin(final), orders, insert("1"), commit(final, final+10))
+	}
+	lag := func(want int64) {
+		t.Helper()
+		if st := s.m.Status(s.now); st.LagMillis != want {
+			t.Errorf("the lag is %d ms, want %d", st.LagMillis, want)
+		}
+	}
+	s.now += 60_000
+	lag(61_000)
+	s.step(&Appended{At: s.at(), Next: s.m.log.next})
+	lag(61_000) // a crash would take it
+	s.step(&Synced{At: s.at(), Next: s.m.log.next})
+	s.wal(720)
+	lag(0)
+}
