@@ -34,7 +34,7 @@ func (idleServer) Serve(ctx context.Context) error {
 func scraped(t *testing.T, h *promhook.Hook) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	h.Handler(nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	lines := map[string]string{}
 	for line := range strings.Lines(w.Body.String()) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "millrace_") {

@@ -171,7 +171,7 @@ func (w *world) ports(cfg settings.Settings, log zerolog.Logger) node.Ports {
 		Postgres: func(c settings.Capture) port.Postgres { return w.databases[c.Name] },
 		Serve: func(n admin.Node) admin.Server {
 			return httpadmin.New(httpadmin.Config{
-				Listen: cfg.Admin.Listen, TokenFile: cfg.Admin.TokenFile, Node: n, Metrics: metrics.Handler(), Log: log,
+				Listen: cfg.Admin.Listen, TokenFile: cfg.Admin.TokenFile, Node: n, Metrics: metrics.Handler(func() bool { ready, _ := n.Ready(); return ready }), Log: log,
 				Listening: func(addr string) { log.Info().Str("address", addr).Msg("admin surface is up") },
 			})
 		},

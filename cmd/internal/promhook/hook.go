@@ -275,9 +275,23 @@ func (h *Hook) snapshot() (out []prometheus.Metric) {
 	return out
 }
 
-// Handler answers with all metrics, and with those of the Go runtime and the process.
-func (h *Hook) Handler() http.Handler {
+// Handler answers with all metrics, and with those of the Go runtime and the process. ready is
+// asked each time; nil: it is not told.
+func (h *Hook) Handler(ready func() bool) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(h, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	all := promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ready != nil {
+			h.Gauge("ready", oneIf(ready()))
+		}
+		all.ServeHTTP(w, r)
+	})
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

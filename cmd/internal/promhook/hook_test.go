@@ -33,7 +33,7 @@ func with(t *testing.T, metrics ...Metric) (*Hook, *told) {
 func scrape(t *testing.T, h *Hook) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	h.Handler(nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	body, err := io.ReadAll(w.Result().Body)
 	if err != nil || w.Code != 200 {
 		t.Fatalf("%d %v %s", w.Code, err, body)
@@ -245,5 +245,19 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	if sum != 800 {
 		t.Errorf("%v uploads were counted, want 800", sum)
+	}
+}
+
+// Whether the node is ready is told as of each scrape.
+func TestReadyIsAskedEachTime(t *testing.T) {
+	ready := true
+	h := New("v1", func(what string) { t.Error(what) })
+	for _, want := range []string{"millrace_ready 1\n", "millrace_ready 0\n", "millrace_ready 1\n"} {
+		w := httptest.NewRecorder()
+		h.Handler(func() bool { return ready }).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("no %q in what is scraped", want)
+		}
+		ready = !ready
 	}
 }

@@ -55,13 +55,14 @@ func Metrics() []Metric { return slices.Concat(nodeMetrics(), uploadMetrics(), s
 func nodeMetrics() []Metric {
 	return []Metric{
 		{Name: "build_info", Type: Gauge, Labels: []string{"version"}, Help: "Always 1; the label is the version that runs."},
+		{Name: "ready", Type: Gauge, Help: "1 while the node does all it is configured to, as /readyz tells, which has the reasons. Alert when it stays 0."},
 		{Name: "messages_dropped_total", Type: Counter, Help: "Messages that were queued for a process when it ended. Whoever waits for an answer is told of the end."},
 		{Name: "supervisor_events", Type: Counter, Labels: []string{"kind", "child"}, Help: "What supervisors did: children started, restarted, failed, given up. Alert on kind=\"max_intensity\" and on a rising rate of kind=\"restarted\"."},
 
 		{Name: "capture_events_total", Type: Counter, Labels: perCapture, Help: "Records written, loaded rows included."},
 		{Name: "capture_commits_total", Type: Counter, Labels: perCapture, Help: "Transactions received, empty ones included."},
 		{Name: "capture_losses_total", Type: Counter, Labels: perCapture, Help: "Times confirmed events were found lost, history broke, or the slot was gone, moved or unreadable, and all was loaded anew. Alert on any."},
-		{Name: "capture_lag_seconds", Type: Gauge, Labels: perCapture, Help: "Age of the last commit received; 0 when nothing is behind it."},
+		{Name: "capture_lag_seconds", Type: Gauge, Labels: perCapture, Help: "Age of the last commit received, or how long one waits for the disk; 0 when nothing is behind."},
 		{Name: "capture_in_flight_bytes", Type: Gauge, Labels: perCapture, Help: "Bytes of records on their way to the log."},
 		{Name: "capture_retained_wal_bytes", Type: Gauge, Labels: perCapture, Help: "WAL that PostgreSQL keeps for the slot. Alert when it grows for long."},
 
