@@ -203,3 +203,40 @@ func TestALongOutageMakesAGapAndTheHistoryStays(t *testing.T) {
 		}
 	})
 }
+
+// A persist that was given up, and ends only when another is under way, is not taken for the end
+// of that: it is waited for all the same.
+func TestItem28TheEndWaitsForTheLaterOfTwoPersists(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		slow, swaps := &atomic.Bool{}, atomic.Int64{}
+		b.meta.Fault = func(op, _ string) error {
+			if slow.Load() && op == "swappointer" && swaps.Add(1) == 1 {
+				return port.Unavailable // or the second would be refused
+			}
+			return nil
+		}
+		h := b.start(func(c *Config) { c.Metadata = stubborn{b.meta, slow} })
+		b.grow(4)
+		b.until(40)
+		slow.Store(true)
+		b.grow(10)
+		for b.status(h).Pipeline.EditsInPersist == 0 {
+			b.pass(10 * time.Millisecond)
+		}
+		h.Send(upload.StoreReclaimed{})
+		for swaps.Load() == 0 {
+			b.pass(10 * time.Millisecond)
+		}
+		if b.status(h).Pipeline.EditsInPersist == 0 {
+			t.Fatal("no other is under way: the test does not do what it is for")
+		}
+		h.Stop(actors.Reason{Kind: actors.Shutdown})
+		<-h.Done()
+		at, err := b.meta.Pointer(context.Background(), streamID)
+		b.must(err)
+		b.pass(time.Minute)
+		if later, err := b.meta.Pointer(context.Background(), streamID); err != nil || later != at || swaps.Load() != 2 {
+			t.Fatalf("the pointer moved from %+v to %+v after the end, with %d swaps: %v", at, later, swaps.Load(), err)
+		}
+	})
+}

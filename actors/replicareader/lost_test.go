@@ -138,3 +138,31 @@ func TestTheNewestListOfObjectsIsLost(t *testing.T) {
 		}
 	})
 }
+
+// A seam that still waits for the row is not told to the local log once the store is not ours: it
+// may free nothing for being in there.
+func TestASeamThatWaitsIsTakenBack(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		h := b.start()
+		b.grow(4)
+		b.until(40)
+		b.table.setDeaf(true)
+		b.grow(4)
+		b.pass(time.Minute)
+		if got := b.stored().Next; got != 80 || b.lastSeam() != 40 {
+			t.Fatalf("stored up to %s, seam %s: the test does not do what it is for", got, b.lastSeam())
+		}
+		h.Send(upload.StoreDisowned{})
+		b.table.setDeaf(false)
+		b.replica.Kill()
+		<-b.replica.Done()
+		b.startReplica()
+		b.pass(time.Minute)
+		if row, _ := b.table.Manifest(streamID); row.State != manifest.StateResolved || row.Manifest.Next != 80 {
+			t.Fatalf("row %+v: the test does not do what it is for", row)
+		}
+		if b.lastSeam() != 0 {
+			t.Errorf("the seam is %s", b.lastSeam())
+		}
+	})
+}

@@ -382,3 +382,74 @@ func TestAClaimOutlivesTheMonitor(t *testing.T) {
 		}
 	})
 }
+
+// However much fails while the monitor is at something, it finds one message of it.
+func TestFailuresDoNotFillTheMailbox(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		pass(time.Minute)
+		hold := make(chan struct{})
+		b.hold.Store(&hold)
+		b.fails(port.Unavailable)
+		for range 100 {
+			if b.put(b.t.Context()) == nil {
+				t.Fatal("it does not fail")
+			}
+			synctest.Wait()
+		}
+		// And the answer to the look that the first of them was a reason for.
+		if n := b.h.MailboxLen(); n < 1 || n > 2 {
+			t.Errorf("%d messages wait", n)
+		}
+		b.hold.Store(nil)
+		close(hold)
+	})
+}
+
+// interrupted is a context that does something when it is asked whether it has ended.
+type interrupted struct {
+	context.Context
+	asked func()
+}
+
+// Err implements context.Context.
+func (i interrupted) Err() error {
+	i.asked()
+	return i.Context.Err()
+}
+
+// A monitor that comes just when a failure is told is told of it, and not the one before it: it
+// would hear of no later one either.
+func TestAFailureIsToldToTheMonitorThatIsThere(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var failed bool
+		fault := b.store.Fault
+		b.store.Fault = func(op, what string) error {
+			err := fault(op, what)
+			failed = failed || err != nil
+			return err
+		}
+		b.start()
+		b.shows("yes", 1, passes)
+		pass(time.Minute)
+		b.fails(port.Unavailable)
+		asked := int64(0)
+		if b.put(interrupted{b.t.Context(), func() {
+			if !failed || asked > 0 {
+				return
+			}
+			b.fault.Store(nil)
+			b.kill()
+			b.start()
+			synctest.Wait() // it has looked, as at each start
+			asked = b.asked.Load()
+		}}) == nil || asked == 0 {
+			t.Fatal("it does not fail, or nothing came in between")
+		}
+		pass(5 * time.Second)
+		if b.asked.Load() == asked {
+			t.Error("it did not look again")
+		}
+	})
+}

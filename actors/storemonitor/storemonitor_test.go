@@ -33,14 +33,21 @@ type bench struct {
 	fault   atomic.Pointer[port.Class] // of every operation
 	asked   atomic.Int64               // operations
 	log     bytes.Buffer
-	visible atomic.Int64 // the gauge
+	visible atomic.Int64                  // the gauge
+	hold    atomic.Pointer[chan struct{}] // what the monitor waits for when it sets the gauge
 	h       *actors.Handle
 	names   *registry.Registry
 }
 
-func (b *bench) Count(string, int64, ...string)             {}
-func (b *bench) Gauge(_ string, value float64, _ ...string) { b.visible.Store(int64(value)) }
-func (b *bench) Forget(...string)                           {}
+func (b *bench) Count(string, int64, ...string) {}
+func (b *bench) Forget(...string)               {}
+
+func (b *bench) Gauge(_ string, value float64, _ ...string) {
+	b.visible.Store(int64(value))
+	if hold := b.hold.Load(); hold != nil {
+		<-*hold
+	}
+}
 
 func inBubble(t *testing.T, f func(b *bench)) {
 	t.Helper()

@@ -127,3 +127,32 @@ func TestARootThatCouldNotBePutTriesTheStoreFirst(t *testing.T) {
 	r.upload(refs[1])
 	one[PutRoot](r)
 }
+
+// A pointer that can't be moved, or read back, says nothing of the object store: a fragment still
+// finds out whether that is back.
+func TestAPointerThatCannotBeMovedHoldsUpNoFragment(t *testing.T) {
+	down := Result{FaultTransient, "down"}
+	for what, fail := range map[string]func(r *rig){
+		"moved": func(r *rig) { r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen, Result: down}) },
+		"read back": func(r *rig) {
+			r.do(PointerSwapped{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultUnknown, "cut off"}})
+			r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Result: down})
+		},
+	} {
+		r, refs := running(t, testConfig, 140)
+		r.upload(refs[0])
+		r.after(2 * time.Second)
+		r.do(RootPut{Stamp: r.stamp(), Gen: r.m.gen})
+		fail(r)
+		for range 5 {
+			r.failUpload(r.m.flights[0].ref, FaultTransient, 0)
+			if len(all[Submit](r)) == 0 {
+				r.after(5 * time.Second)
+			}
+			if len(all[Submit](r)) != 1 {
+				t.Fatalf("a pointer can't be %s, and no fragment is tried", what)
+			}
+			r.grant(one[Submit](r).Ref)
+		}
+	}
+}

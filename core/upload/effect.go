@@ -59,7 +59,7 @@ type (
 		Bytes int64
 	}
 	// Upload puts the fragment under Key, and holds its chunks to what was committed on the
-	// way: Uploaded. Doubted: an attempt failed for good, perhaps because they are damaged;
+	// way: Uploaded. Doubted: the last attempt failed for good, perhaps because they are damaged;
 	// they are read through before anything is sent.
 	Upload struct {
 		Gen      Gen

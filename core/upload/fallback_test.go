@@ -126,3 +126,22 @@ func TestAResetOfAStreamThatDiverges(t *testing.T) {
 		t.Fatalf("shown is %+v", m)
 	}
 }
+
+// The newest root is the one of the highest revision; of one revision it is the latest writer's.
+func TestTheNewestRootIsTheOneOfTheHighestRevision(t *testing.T) {
+	key := func(epoch pos.Epoch, revision pos.Revision) string {
+		return manifest.RootKey("p", "s", epoch, revision, 0xdef)
+	}
+	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
+	r := lose(t, gone)
+	r.ask(1)
+	r.reread(pointerTo(stored()), gone)
+	r.listed(key(3, 5), key(1, 6), key(3, 4), key(2, 6), key(2, 10))
+	for _, want := range []string{key(2, 10), key(2, 6), key(1, 6), key(3, 5), key(3, 4)} {
+		if k := one[ReadRoot](r).Key; k != want {
+			t.Fatalf("reads %s, want %s", k, want)
+		}
+		r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: []byte("x")})
+	}
+	one[Inspect](r)
+}

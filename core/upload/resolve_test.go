@@ -271,3 +271,31 @@ func TestUnreadableLocalLogIsInspectedAgain(t *testing.T) {
 	r.after(time.Second)
 	one[Inspect](r)
 }
+
+// A manifest that is stored ends a row of resolutions that failed, and one that is only read does
+// not: what fails next is the first again, and tried again as soon.
+func TestAPersistEndsTheBackOffOfResolutions(t *testing.T) {
+	r := newRig(t, testConfig)
+	r.do(Start{r.stamp()})
+	for range 8 {
+		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "store down"}})
+		r.after(30 * time.Second)
+	}
+	for _, c := range []struct {
+		persist     bool
+		least, most time.Duration
+	}{{false, 15 * time.Second, 30 * time.Second}, {true, time.Second / 2, time.Second}} {
+		r.resolve(stored())
+		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 120)})
+		if ref := r.chunks(100, 120)[0].Ref; c.persist {
+			r.grant(ref)
+			r.upload(ref)
+			r.persist()
+		}
+		r.do(StoreReclaimed{r.stamp()})
+		if wait := one[Wake](r).At.Sub(r.now); wait < c.least || wait > c.most {
+			t.Errorf("persisted %v: it is resolved again after %s, want %s to %s", c.persist, wait, c.least, c.most)
+		}
+		r.after(30 * time.Second)
+	}
+}

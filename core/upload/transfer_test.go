@@ -448,3 +448,43 @@ func TestAnUnreadableLocalLogIsReadAgain(t *testing.T) {
 	r.do(ChunksRead{Stamp: r.stamp(), Trimmed: true, Floor: 50})
 	none[Read](r) // but not in a hot loop
 }
+
+// What the floor leaves of a fragment is as young as its latest chunk, wherever that is: clocks
+// can run backwards, and retention goes by it.
+func TestWhatIsLeftOfAFragmentIsAsYoungAsItsLatestChunk(t *testing.T) {
+	cfg := testConfig
+	cfg.Fragment.TargetBytes = 4 * chunkBytes
+	for _, latest := range []pos.Offset{140, 150, 160, 170} { // of a fragment that the floor cuts at 150
+		r := opened(t, cfg, stored(), log(0, 180))
+		chunks := chunksOf(100, 180)
+		chunks[(latest-100)/chunkRecords].Header.Timestamp = 9_000
+		r.do(ChunksRead{Stamp: r.stamp(), Gen: r.m.gen, Chunks: chunks, End: true})
+		ref := all[Submit](r)[1].Ref
+		r.grant(ref)
+		r.failUpload(ref, FaultMissing, 150)
+		want := pos.Millis(9_000)
+		if latest < 150 {
+			want = 1_170
+		}
+		if f := r.grant(one[Submit](r).Ref).Fragment; f.First != 150 || f.Next != 180 || f.LastTime != want {
+			t.Errorf("%s is the latest: left is [%s, %s), as young as %s", latest, f.First, f.Next, f.LastTime)
+		}
+	}
+}
+
+// A fragment is doubted once it failed for good, and no more after a failure that may pass: the
+// chunks were read through by then.
+func TestAFragmentIsDoubtedForItsLastFailure(t *testing.T) {
+	r, refs := running(t, testConfig, 120)
+	ref := refs[0]
+	for _, fault := range []Fault{FaultTransient, FaultLasting, FaultTransient, FaultMissing, FaultUnknown, FaultTransient} {
+		r.failUpload(ref, fault, 0)
+		if len(all[Submit](r)) == 0 {
+			r.after(30 * time.Second)
+		}
+		ref = one[Submit](r).Ref
+		if up := r.grant(ref); up.Doubted != (fault != FaultTransient) {
+			t.Errorf("after one that is %s: doubted %v", fault, up.Doubted)
+		}
+	}
+}

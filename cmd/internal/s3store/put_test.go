@@ -126,3 +126,21 @@ func TestAGatewayThatSwallowsObjects(t *testing.T) {
 		}
 	}
 }
+
+// What a body fails with is no failure of the store, whatever becomes of the request: it would
+// be taken for one that passes by itself.
+func TestABodyThatFailsIsNoFailureOfTheStore(t *testing.T) {
+	s := against(t, scripted(t), nil)
+	for _, f := range []form{formHeader, formTrailer, formSigned} {
+		inForm(s, f)
+		for what, body := range map[string]port.Body{
+			"knows its checksum": port.NewBody(failing{strings.NewReader("hello\n")}, sum([]byte("hello\n"))),
+			"does not know it":   &storetest.Late{ReadSeeker: failing{strings.NewReader("hello\n")}},
+		} {
+			err := s.Uploads().Put(t.Context(), "p/a", body, 6, false)
+			if port.ClassOf(err) != port.Unclassified || err == nil || !strings.HasSuffix(err.Error(), ": read the body: the segment was trimmed") {
+				t.Errorf("form %d, one that %s: class %q, %v", f, what, port.ClassOf(err), err)
+			}
+		}
+	}
+}
