@@ -253,6 +253,24 @@ func TestWhoWaitsIsToldWhatHindersIt(t *testing.T) {
 	})
 }
 
+// A stream is found by its id as well, which is what metrics and logs tell; a name is looked for
+// first.
+func TestAStreamIsFoundByItsID(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		id := s.id()
+		if st, err := s.Stream(t.Context(), id); err != nil || st.Name != "shop" || st.ID != id {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if _, err := s.CreateStream(t.Context(), id, nil); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		if st, err := s.Stream(t.Context(), id); err != nil || st.Name != id || st.ID == id {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
+
 // A store that is not ours has lost nothing.
 func TestAResetIsRefusedInAStoreThatIsNotOurs(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {

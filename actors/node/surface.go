@@ -90,8 +90,17 @@ func (n *Node) Stream(ctx context.Context, name string) (admin.StreamStatus, err
 	return s, nil
 }
 
+// row finds a stream by its name, or by its id, as metrics and logs have it.
 func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {
 	row, err := n.ports.Metadata.StreamByName(ctx, name)
+	if port.IsNotFound(err) {
+		for _, known := range n.rows.all() {
+			if known.ID.String() == name {
+				name = known.Name
+				row, err = n.ports.Metadata.StreamByName(ctx, name)
+			}
+		}
+	}
 	if port.IsNotFound(err) {
 		return row, &admin.Error{Class: admin.NotFound, What: fmt.Sprintf("there is no stream %q", name), Hint: "millrace streams lists them; millrace stream create makes one"}
 	}

@@ -175,18 +175,21 @@ func (n *Node) Durable(ctx context.Context, name string, next pos.Offset, wait t
 	d, _ := answer.(upload.Durable)
 	st := admin.DurableStatus{Stream: name, Durable: !d.Late, Held: d.Held, Asked: next, Next: d.Next}
 	if d.Late {
-		st.Why = n.hindrance(name)
+		st.Why = n.hindrance(ctx, name)
 	}
 	return st, nil
 }
 
 // hindrance is what keeps a stream from the store: the store itself, or what its replica reader
 // meets; "" if nothing is known to.
-func (n *Node) hindrance(name string) string {
+func (n *Node) hindrance(ctx context.Context, name string) string {
 	if reasons := n.storeReasons(); len(reasons) > 0 {
 		return reasons[0]
 	}
-	id, _ := n.rows.named(name)
-	s, _ := n.published(kindReplicaReader, id.String()).(upload.Status)
+	row, err := n.row(ctx, name)
+	if err != nil {
+		return ""
+	}
+	s, _ := n.published(kindReplicaReader, row.ID.String()).(upload.Status)
 	return s.Trouble()
 }
