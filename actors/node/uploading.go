@@ -138,7 +138,8 @@ func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus,
 	if reset.Refused != "" {
 		return admin.ResetStatus{}, &admin.Error{
 			Class: admin.Exists, What: fmt.Sprintf("stream %q was not reset: %s", name, reset.Refused),
-			Hint: "only what is not in the store, or is damaged, is given up; millrace status " + name + " tells what the stream waits for",
+			Hint: "only what is not in the store, or is damaged, is given up; millrace status " + name + " tells what the stream waits for, " +
+				"and millrace tree restart node/tiering/stream_factory/" + name + " makes it look whether its list, and the first object in it, are there",
 		}
 	}
 	given := admin.ResetStatus{Stream: name, From: reset.From, Next: reset.Next}

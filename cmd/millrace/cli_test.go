@@ -303,6 +303,30 @@ func TestAnInterruptionEndsFollowingOnly(t *testing.T) {
 	}
 }
 
+// An interruption before the node has answered is one, and no failure of the node.
+func TestAnInterruptionBeforeTheAnswer(t *testing.T) {
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		interrupt()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	g := &globals{admin: srv.URL, tokenFile: tokenFile, out: io.Discard, err: io.Discard}
+	if err := read(ctx, g, reading{stream: "shop", from: "first", follow: true}); err != nil {
+		t.Errorf("following: %v", err)
+	}
+	ctx, interrupt = context.WithCancel(t.Context())
+	defer interrupt()
+	var f *failure
+	if err := read(ctx, g, reading{stream: "shop", from: "first"}); !errors.As(err, &f) || f.what != "interrupted" {
+		t.Errorf("reading: %+v", err)
+	}
+}
+
 // interrupter is an output that interrupts the command once something is printed.
 type interrupter struct{ interrupt func() }
 

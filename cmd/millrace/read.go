@@ -72,7 +72,13 @@ func read(ctx context.Context, g *globals, r reading) error {
 		params.Set("limit", strconv.FormatInt(r.limit, 10))
 	}
 	resp, err := c.send(ctx, http.MethodGet, streamPath(r.stream)+"/records?"+params.Encode(), nil)
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && r.follow:
+		return nil // before anything came
+	case ctx.Err() != nil:
+		return &failure{what: "interrupted", hint: "nothing was read"}
+	default:
 		return err
 	}
 	defer resp.Body.Close()

@@ -73,7 +73,7 @@ func newStreamCommand(g *globals) *cobra.Command {
 		},
 	}
 	create.Flags().StringArrayVar(&args, "arg", nil, "an argument of the stream, `KEY=VALUE`; may be repeated")
-	return group("stream", "Create streams, change how much of them is kept, upload what is written", create, newRetentionCommand(g), newCutCommand(g), newResetCommand(g))
+	return group("stream", "Create streams, change how much of them is kept, upload what is written, give up what is lost", create, newRetentionCommand(g), newCutCommand(g), newResetCommand(g))
 }
 
 func pairs(args []string) (map[string]string, error) {

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -92,7 +93,7 @@ func (m *Machine) forced(c cut) (CutAnswer, bool) {
 	case m.phase == phasePlacing, m.phase == phaseShort:
 		return refuse(CutNoAssembly, m.why)
 	case m.phase != phaseOpen:
-		return refuse(CutNotResolved, m.why)
+		return refuse(CutNotResolved, cmp.Or(m.why, "the stored manifest is being looked for"))
 	case !m.room():
 		return refuse(CutNoRoom, fmt.Sprintf("%d fragments are cut and not in the stored manifest yet", m.ahead().count)+because(m.hindrance()))
 	case m.drain.want < c.upto && m.at.Now >= c.until:

@@ -26,11 +26,11 @@ type persist struct {
 	stage    persistStage
 	manifest *manifest.Manifest
 	next     Pointer
-	edits    int  // how many of Machine.edits it carries
-	applied  load // what of Machine.applied it carries
-	drops    int  // how many of Machine.drops it carries
-	refused  bool // the swap was refused, as opposed to: its outcome is not known
-	lost     []string
+	edits    int      // how many of Machine.edits it carries
+	applied  load     // what of Machine.applied it carries
+	drops    int      // how many of Machine.drops it carries
+	refused  bool     // the swap was refused, as opposed to: its outcome is not known
+	remnants []string // keys that failed attempts may have left
 }
 
 // edit changes the live manifest. It was made for it, so it fits.
@@ -101,10 +101,10 @@ func (m *Machine) rootPut(in RootPut) {
 		m.back()
 		m.swap()
 	default:
-		if len(p.lost) == maxLost {
-			p.lost = slices.Delete(p.lost, 0, 1)
+		if len(p.remnants) == maxRemnants {
+			p.remnants = slices.Delete(p.remnants, 0, 1)
 		}
-		p.lost = append(p.lost, m.rootKey(p.next))
+		p.remnants = append(p.remnants, m.rootKey(p.next))
 		p.stage, p.edits, p.applied, p.drops = persistIdle, 0, load{}, 0
 		if in.Fault == FaultTransient {
 			m.away.failed(in.Result, m.at)
@@ -187,7 +187,7 @@ func (m *Machine) pointerGone(why string) {
 func (m *Machine) persisted() {
 	p, old := m.persist, m.pointer
 	edits := slices.Clone(m.edits[:p.edits])
-	garbage := slices.Concat(m.drops[:p.drops], p.lost)
+	garbage := slices.Concat(m.drops[:p.drops], p.remnants)
 	if !old.Revision.IsZero() && m.rootKey(old) != m.rootKey(p.next) {
 		garbage = append(garbage, m.rootKey(old))
 	}

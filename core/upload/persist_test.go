@@ -418,7 +418,7 @@ func TestRootUploadsBackOffAndWhatTheyMayHaveLeftIsCollected(t *testing.T) {
 		t.Fatalf("names are used twice: %v", failed)
 	}
 	r.finishPersist()
-	if got := one[Collect](r).Keys; len(got) != maxLost+1 {
+	if got := one[Collect](r).Keys; len(got) != maxRemnants+1 {
 		t.Fatalf("collected %d: %v", len(got), got)
 	}
 }

@@ -53,7 +53,7 @@ func (m *Machine) storeBack() {
 func (m *Machine) storeReclaimed() {
 	m.disowned = false
 	m.emit(NoSeam{})
-	m.restart("the store was claimed anew, what it holds is looked at again")
+	m.restart("the store is the cluster's again, what it holds is looked at anew")
 }
 
 // resetting is a reset from its being asked for until a manifest is stored without what it

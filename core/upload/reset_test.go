@@ -403,7 +403,7 @@ func TestAResetIsRefused(t *testing.T) {
 			r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(40, 140)})
 		}
 		r.do(StoreReclaimed{r.stamp()})
-		refused("when the store was claimed anew", r, "it was interrupted: the store was claimed anew")
+		refused("when the store is the cluster's again", r, "it was interrupted: the store is the cluster's again")
 		r.after(time.Minute)
 		r.resolve(stored())
 		r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})

@@ -29,12 +29,12 @@ type flight struct {
 	stage    stage
 	ref      pace.Ref   // submitted and uploading
 	deadline pos.Millis // uploading
-	// lost are uids of attempts that failed: they may have left an object, or yet leave
+	// remnants are uids of attempts that failed: they may have left an object, or yet leave
 	// one. Only the latest are remembered, or an outage would fill the memory.
-	lost []pos.UID
+	remnants []pos.UID
 }
 
-const maxLost = 16
+const maxRemnants = 16
 
 type anchorState uint8
 
@@ -201,17 +201,17 @@ func (m *Machine) uploaded(in Uploaded) {
 	m.failing, m.passing, m.told.open = 0, 0, false
 	m.counts.Transfers++
 	m.counts.BytesTransferred += f.frag.Size
-	m.collectLost(f)
+	m.collectRemnants(f)
 	m.apply()
 }
 
 // endUpload takes a failed upload back to where it can be submitted again.
 func (m *Machine) endUpload(f *flight) {
 	m.emit(Release{Ref: f.ref})
-	if len(f.lost) == maxLost {
-		f.lost = slices.Delete(f.lost, 0, 1)
+	if len(f.remnants) == maxRemnants {
+		f.remnants = slices.Delete(f.remnants, 0, 1)
 	}
-	f.lost = append(f.lost, f.frag.UID)
+	f.remnants = append(f.remnants, f.frag.UID)
 	f.ref, f.deadline, f.stage = 0, 0, stageCut
 }
 
@@ -267,7 +267,7 @@ func (m *Machine) tellFailure(text string) {
 // its first chunks.
 func (m *Machine) cutOff(f *flight, floor pos.Offset) {
 	m.passed(f.frag.First, min(floor, f.frag.Next))
-	m.collectLost(f)
+	m.collectRemnants(f)
 	if rest := above(f.frag, floor); rest != nil {
 		f.frag, f.stage, f.retry = rest, stageCut, retry{}
 		return
@@ -304,12 +304,12 @@ func above(f *fragment.Fragment, floor pos.Offset) *fragment.Fragment {
 	return rest
 }
 
-func (m *Machine) collectLost(f *flight) {
-	keys := make([]string, 0, len(f.lost))
-	for _, uid := range f.lost {
+func (m *Machine) collectRemnants(f *flight) {
+	keys := make([]string, 0, len(f.remnants))
+	for _, uid := range f.remnants {
 		keys = append(keys, m.fragmentKey(f.frag.First, uid))
 	}
-	f.lost = nil
+	f.remnants = nil
 	m.collect(keys)
 }
 

@@ -94,7 +94,9 @@ type stored struct {
 
 // believe decides whether an answer is a success: if it is taken for one and is none, the
 // local copy is trimmed. It is, if it gives the checksum back. The word alone is not enough:
-// the store is asked for the object's size then.
+// the store is asked for the object's size then. A gateway that stores nothing and gives back
+// what a header of the request announced is not found out; who lies so well could also answer
+// the question.
 func (c *client) believe(ctx context.Context, op operation, s stored) error {
 	got, ok := decodeSum(s.given)
 	switch {
