@@ -1,4 +1,5 @@
-// Package probe decides when the object store is looked at, what is said of it, and whether anything may be put into it.
+// Package probe decides when the object store is looked at, what is said of it, and whether
+// anything may be put into it.
 //
 // A round is two questions, one after the other: whose is the prefix (port.Claimant), and
 // does the store answer and take a write (port.ObjectStore.Probe). What is definite
@@ -8,7 +9,7 @@
 // leaves the state as it is: only that it is unknown now is shown.
 //
 //   - The first round is at once. The next one is Retry later until all is well, Interval later
-//     then, and while another cluster owns the prefix.
+//     then. Who waits for the store is told when it stops telling how it is, and when it is well.
 //   - Until the prefix is known to be ours nothing is put or deleted. Once it is, no failure
 //     takes that back; only another owner does, and a marker or bucket that is gone, or a
 //     marker that is damaged: then this may be an empty store in the place of ours. It is

@@ -36,7 +36,7 @@
 // When the truth has to be learned anew (the pointer was moved by somebody else), the
 // generation is raised and what was under way is dropped: what comes back for an
 // earlier generation is ignored. Whoever waits for an offset goes on waiting. So it is when
-// the store was claimed anew: what this node remembers of it counts for nothing then, and the
-// local log keeps what it has. A manifest that is lost is never taken for an empty one; only
-// an operator gives it up.
+// the store is the cluster's again after it was not: what this node remembers of it counts
+// for nothing then, and the local log keeps what it has. A manifest that is lost is never
+// taken for an empty one; only an operator gives it up.
 package upload
