@@ -172,8 +172,7 @@ func (m *Machine) dispatch(in Input) {
 	case StoreBack:
 		m.storeBack()
 	case StoreDisowned:
-		m.disowned = true
-		m.emit(NoSeam{})
+		m.storeDisowned()
 	case StoreReclaimed:
 		m.storeReclaimed()
 	case Reset:
