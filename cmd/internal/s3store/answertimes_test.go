@@ -1,6 +1,9 @@
 package s3store
 
 import (
+	"net"
+	"net/http/httptrace"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,34 +11,38 @@ import (
 	"millrace/actors/port"
 )
 
-// The time for an answer follows the longest of late, is doubled by one that did not come, and
-// stays within its bounds.
+// The time for an answer follows the longest of late, is doubled by each that does not come, up
+// to the first that does, and stays within its bounds.
 func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 	var a answerTimes
-	answered := func(d time.Duration) func() { return func() { a.answered(d) } }
-	lost := func(d time.Duration) func() { return func() { a.lost(d) } }
+	answered := func(d time.Duration) func() bool { return func() bool { return a.answered(d) } }
+	lost := func(d time.Duration) func() bool { return func() bool { a.lost(d); return false } }
 	for i, c := range []struct {
-		learn func()
+		learn func() bool
 		times int
 		want  time.Duration
+		ends  bool
 	}{
-		{answered(0), 1, 15 * time.Second},
-		{answered(time.Second), 1, 15 * time.Second},
-		{answered(10 * time.Second), 1, 40 * time.Second},
-		{answered(time.Second), 1, 37500 * time.Millisecond},
-		{answered(time.Second), 20, 15 * time.Second},
-		{lost(15 * time.Second), 20, 30 * time.Second}, // given up together
-		{lost(30 * time.Second), 1, time.Minute},
-		{lost(time.Minute), 1, time.Minute},
-		{lost(time.Second), 1, time.Minute}, // of a connection that was asked earlier
-		{answered(50 * time.Second), 1, time.Minute},
-		{answered(0), 40, 15 * time.Second},
+		{answered(0), 1, 15 * time.Second, false},
+		{answered(time.Second), 1, 15 * time.Second, false},
+		{answered(10 * time.Second), 1, 40 * time.Second, false},
+		{answered(time.Second), 1, 37500 * time.Millisecond, false},
+		{answered(-time.Second), 20, 15 * time.Second, false}, // sooner than its size allows
+		{lost(15 * time.Second), 20, 30 * time.Second, false}, // given up together
+		{lost(30 * time.Second), 1, time.Minute, false},
+		{lost(time.Second), 1, time.Minute, false}, // of a connection that was asked earlier
+		{answered(0), 1, 15 * time.Second, true},
+		{answered(0), 1, 15 * time.Second, false},
+		{lost(15 * time.Second), 1, 30 * time.Second, false},
+		{answered(50 * time.Second), 1, time.Minute, true},
+		{answered(0), 50, 15 * time.Second, false},
 	} {
+		ended := false
 		for range c.times {
-			c.learn()
+			ended = c.learn() || ended
 		}
-		if got := a.bound(); got != c.want {
-			t.Errorf("step %d: %s, want %s", i, got, c.want)
+		if got := a.bound(); got != c.want || ended != c.ends {
+			t.Errorf("step %d: %s, want %s; ended a spell: %v", i, got, c.want, ended)
 		}
 	}
 }
@@ -51,6 +58,52 @@ func TestASlowStoreIsGivenTime(t *testing.T) {
 			if took := time.Since(began); took != want || (err == nil) != (i > 1) || err != nil && port.ClassOf(err) != port.Timeout {
 				t.Errorf("try %d ended after %s: %v", i+1, took, err)
 			}
+		}
+	})
+}
+
+// A connection that was asked while nothing was answered waits for longer, and no more once
+// something is answered: the store is back, and that request is lost.
+func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{silent: make(chan struct{})}
+		s := wired(t, store)
+		t.Cleanup(func() { close(store.silent) })
+		hang := func(want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if _, err := s.General().Get(t.Context(), "p/slow"); port.ClassOf(err) != port.Timeout || time.Since(began) != want {
+				t.Errorf("ended after %s, want %s: %v", time.Since(began), want, err)
+			}
+		}
+		hang(15 * time.Second)
+		hang(30 * time.Second)
+		time.AfterFunc(20*time.Second, func() {
+			if err := put(t.Context(), s.General(), "p/quick", []byte("x")); err != nil {
+				t.Error(err)
+			}
+		})
+		hang(20 * time.Second) // and not a minute
+	})
+}
+
+// What was sent has to be made durable first: a large request is given time for that.
+func TestALargeRequestIsGivenTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw := &deadlines{at: time.Now()}
+		c := &conn{Conn: raw, pool: &pool{}}
+		trace := patient(64 << 20)
+		trace.GotConn(httptrace.GotConnInfo{Conn: c})
+		trace.WroteRequest(httptrace.WroteRequestInfo{Err: net.ErrClosed})
+		if len(raw.set) != 0 {
+			t.Fatalf("what was not sent waits until %v", raw.set)
+		}
+		trace.WroteRequest(httptrace.WroteRequestInfo{})
+		c.pool.answers.lost(time.Minute)
+		c.hurry(leastAnswerTime)
+		must(t, c.moved())
+		if want := []time.Duration{31 * time.Second, 31 * time.Second, 76 * time.Second}; !slices.Equal(raw.set, want) {
+			t.Errorf("deadlines %v, want %v", raw.set, want)
 		}
 	})
 }

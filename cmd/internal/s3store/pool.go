@@ -143,7 +143,7 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(caller)
 	stop := context.AfterFunc(life, func() { cancel(errClosed) })
-	req = req.WithContext(httptrace.WithClientTrace(ctx, patient()))
+	req = req.WithContext(httptrace.WithClientTrace(ctx, patient(req.ContentLength)))
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
@@ -246,6 +246,9 @@ func (p *pool) adopt(raw net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
+// sending stands in conn.asked for the time at which a request will have been sent.
+const sending = -1
+
 // conn is a connection that its pool counts.
 type conn struct {
 	net.Conn
@@ -254,8 +257,10 @@ type conn struct {
 	closed chan struct{}
 	until  atomic.Int64 // the deadline that is set, in nanoseconds since 1970
 	// asked is when a request was sent whole, in nanoseconds since 1970, as long as nothing of
-	// its answer has come; 0: there is none.
+	// its answer has come; sending: it is not yet; 0: there is none.
 	asked atomic.Int64
+	extra atomic.Int64 // the time for the size of that request, in seconds
+	set   sync.Mutex   // held while a deadline is set
 }
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
@@ -263,8 +268,8 @@ type conn struct {
 // moves the deadline only now and then: setting it costs as much as sending some KiB.
 func (c *conn) moved() error {
 	bound := stall
-	if c.asked.Load() != 0 {
-		bound = c.pool.answers.bound()
+	if c.asked.Load() > 0 {
+		bound = c.pool.answers.bound() + c.allowance()
 	}
 	next := time.Now().Add(bound)
 	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(bound/10) {
@@ -273,8 +278,26 @@ func (c *conn) moved() error {
 	return c.expire(next)
 }
 
+// allowance is what the store is given for the size of the request.
+func (c *conn) allowance() time.Duration { return time.Duration(c.extra.Load()) * time.Second }
+
+// hurry bounds the waiting for an answer anew, from when the request was sent.
+func (c *conn) hurry(bound time.Duration) {
+	c.set.Lock()
+	defer c.set.Unlock()
+	if asked := c.asked.Load(); asked > 0 {
+		at := time.Unix(0, asked).Add(bound + c.allowance())
+		c.until.Store(at.UnixNano())
+		if c.SetDeadline(at) != nil {
+			return // it is closed, as whoever reads it is told
+		}
+	}
+}
+
 // expire sets the deadline, of reads and writes.
 func (c *conn) expire(at time.Time) error {
+	c.set.Lock()
+	defer c.set.Unlock()
 	c.until.Store(at.UnixNano())
 	return c.SetDeadline(at)
 }
@@ -282,14 +305,21 @@ func (c *conn) expire(at time.Time) error {
 // Read fails when nothing moves for too long.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err == nil {
-		if asked := c.asked.Swap(0); asked != 0 {
-			c.pool.answers.answered(time.Duration(time.Now().UnixNano() - asked))
-		}
-		return n, c.moved()
+	asked, waited := c.asked.Load(), time.Duration(0)
+	if asked > 0 {
+		waited = time.Duration(time.Now().UnixNano()-asked) - c.allowance()
 	}
-	if asked := c.asked.Load(); asked != 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.pool.answers.lost(time.Duration(time.Now().UnixNano() - asked))
+	switch {
+	case err == nil && asked != 0:
+		c.asked.Store(0)
+		err = c.expire(time.Now().Add(stall)) // not as moved does: hurry may have set another
+		if c.pool.answers.answered(waited) {
+			c.pool.hurry()
+		}
+	case err == nil:
+		err = c.moved()
+	case asked > 0 && errors.Is(err, os.ErrDeadlineExceeded):
+		c.pool.answers.lost(waited)
 	}
 	return n, err
 }
