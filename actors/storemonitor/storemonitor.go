@@ -29,9 +29,13 @@ type Config struct {
 	Interval time.Duration // between looks while all is well; 0: 5 minutes
 }
 
-// timeout bounds one question. They are small ones, and no other is asked meanwhile: a store
-// that is back is found to be after twice as long.
-const timeout = 10 * time.Second
+// A question that is not answered within timeout says that the store is away. It is asked again
+// so often, beside those that are open, and given up at givenUpAt: a store that is back is
+// found to be soon, and one that needs long for each answer is understood.
+const (
+	timeout   = 10 * time.Second
+	givenUpAt = 3 * time.Minute // a first claim is several requests
+)
 
 type monitor struct {
 	cfg     Config
@@ -120,7 +124,9 @@ func (m *monitor) asked(c *actors.Context, r *actors.Request) {
 		r.Fail(fmt.Errorf("a store monitor can't answer a %T", r.Body))
 		return
 	}
-	m.ask(c, "restore the marker", func(ctx context.Context) any {
+	c.Task("restore the marker", func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, givenUpAt)
+		defer cancel()
 		put, err := m.cfg.Claimant.Restore(ctx)
 		return restored{r, put, err}
 	})
@@ -163,11 +169,9 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		switch e := e.(type) {
 		case probe.Claim:
 			m.cfg.Gate.stored.Store(false)
-			m.ask(c, "claim the prefix", func(ctx context.Context) any {
-				return claimed{m.cfg.Claimant.Claim(ctx)}
-			})
+			c.Task("claim the prefix", func(ctx context.Context) any { return claimed{insist(ctx, m.cfg.Claimant.Claim)} })
 		case probe.Probe:
-			m.ask(c, "probe the store", func(ctx context.Context) any { return probed{m.cfg.Claimant.Store.Probe(ctx)} })
+			c.Task("probe the store", func(ctx context.Context) any { return probed{insist(ctx, m.cfg.Claimant.Store.Probe)} })
 		case probe.Admit:
 			m.cfg.Gate.admit()
 		case probe.Refuse:
@@ -192,19 +196,39 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 	m.cfg.Metrics.Gauge("store_accessible", accessible(s))
 }
 
-// toReplicaReaders sends to all that run. One that starts meanwhile asks the store anyway.
+// toReplicaReaders sends to all that run. One that starts meanwhile asks the store itself.
 func (m *monitor) toReplicaReaders(msg any) {
 	for _, n := range m.cfg.Registry.Names("replica_reader") {
 		m.cfg.Registry.Send(n, msg)
 	}
 }
 
-func (m *monitor) ask(c *actors.Context, name string, f func(ctx context.Context) any) {
-	c.Task(name, func(ctx context.Context) any {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		return f(ctx)
-	})
+// insist asks a question, and again after each timeout until it is answered. That no answer came
+// in time is none while others are open.
+func insist(ctx context.Context, question func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, givenUpAt)
+	defer cancel()
+	answers := make(chan error, givenUpAt/timeout)
+	open, asked := 0, 0
+	ask := func() {
+		open, asked = open+1, asked+1
+		go func() { answers <- question(ctx) }()
+	}
+	ask()
+	again := time.NewTicker(timeout)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-answers:
+			if open--; open == 0 || port.ClassOf(err) != port.Timeout {
+				return err
+			}
+		case <-again.C:
+			if asked < cap(answers) {
+				ask()
+			}
+		}
+	}
 }
 
 // accessible is 0 once the store has said no, and until it says yes.
