@@ -253,21 +253,22 @@ func TestWhoWaitsIsToldWhatHindersIt(t *testing.T) {
 	})
 }
 
-// A stream is found by its id as well, which is what metrics and logs tell; a name is looked for
-// first.
+// A stream is found by its id as well, which is what metrics and logs tell; so no other may have
+// that for its name.
 func TestAStreamIsFoundByItsID(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {
 		id := s.id()
 		if st, err := s.Stream(t.Context(), id); err != nil || st.Name != "shop" || st.ID != id {
 			t.Errorf("%+v, %v", st, err)
 		}
-		if _, err := s.CreateStream(t.Context(), id, nil); err != nil {
-			t.Fatal(err)
+		if cut, err := s.CutStream(t.Context(), id); err == nil && cut.Stream != "shop" {
+			t.Errorf("%+v", cut)
 		}
-		pass(time.Second)
-		if st, err := s.Stream(t.Context(), id); err != nil || st.Name != id || st.ID == id {
-			t.Errorf("%+v, %v", st, err)
+		if d, err := s.Durable(t.Context(), id, 0, time.Second); err != nil || d.Stream != "shop" {
+			t.Errorf("%+v, %v", d, err)
 		}
+		_, err := s.CreateStream(t.Context(), id, nil)
+		refused(t, err, admin.Exists, `is the id of the stream "shop"`)
 	})
 }
 

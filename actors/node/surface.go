@@ -112,6 +112,11 @@ func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {
 
 // CreateStream implements admin.Node.
 func (n *Node) CreateStream(ctx context.Context, name string, args map[string]string) (admin.StreamStatus, error) {
+	for _, known := range n.rows.all() {
+		if known.ID.String() == name {
+			return admin.StreamStatus{}, &admin.Error{Class: admin.Exists, What: fmt.Sprintf("%q is the id of the stream %q", name, known.Name), Hint: "choose another name"}
+		}
+	}
 	row, err := n.createStream(ctx, name, args)
 	switch {
 	case port.IsConflict(err):

@@ -72,11 +72,8 @@ func readerError(err error) (code, why string) {
 }
 
 // steer sends a question about one stream to its replica reader.
-func (n *Node) steer(ctx context.Context, name, doing string, ask func(h *actors.Handle) (any, error)) (any, error) {
-	row, err := n.row(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+func (n *Node) steer(ctx context.Context, row port.Stream, doing string, ask func(h *actors.Handle) (any, error)) (any, error) {
+	name := row.Name
 	hint := "millrace status " + name + " tells what it waits for; ask again in a moment"
 	h, why := n.replicaReader(row)
 	if h == nil {
@@ -91,8 +88,12 @@ func (n *Node) steer(ctx context.Context, name, doing string, ask func(h *actors
 }
 
 // CutStream implements admin.Uploads.
-func (n *Node) CutStream(ctx context.Context, name string) (admin.CutStatus, error) {
-	answer, err := n.steer(ctx, name, "cutting", func(h *actors.Handle) (any, error) {
+func (n *Node) CutStream(ctx context.Context, stream string) (admin.CutStatus, error) {
+	row, err := n.row(ctx, stream)
+	if err != nil {
+		return admin.CutStatus{}, err
+	}
+	answer, err := n.steer(ctx, row, "cutting", func(h *actors.Handle) (any, error) {
 		return askReader(ctx, h, upload.CutNow{For: cutReadTime})
 	})
 	if err != nil {
@@ -100,9 +101,9 @@ func (n *Node) CutStream(ctx context.Context, name string) (admin.CutStatus, err
 	}
 	cut, _ := answer.(upload.CutAnswer)
 	if cut.Refused != upload.CutOK {
-		return admin.CutStatus{}, cutRefused(name, cut)
+		return admin.CutStatus{}, cutRefused(row.Name, cut)
 	}
-	return admin.CutStatus{Stream: name, First: cut.First, Next: cut.Next, Bytes: cut.Bytes, Chunks: cut.Chunks}, nil
+	return admin.CutStatus{Stream: row.Name, First: cut.First, Next: cut.Next, Bytes: cut.Bytes, Chunks: cut.Chunks}, nil
 }
 
 func cutRefused(name string, cut upload.CutAnswer) error {
@@ -119,7 +120,12 @@ func cutRefused(name string, cut upload.CutAnswer) error {
 
 // ResetStream implements admin.Uploads. In a store that is not known to be the right one
 // nothing is lost.
-func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus, error) {
+func (n *Node) ResetStream(ctx context.Context, stream string) (admin.ResetStatus, error) {
+	row, err := n.row(ctx, stream)
+	if err != nil {
+		return admin.ResetStatus{}, err
+	}
+	name := row.Name
 	if s, ok := n.tieringStatus(idStoreMonitor).(probe.Status); ok && !s.Owned {
 		return admin.ResetStatus{}, &admin.Error{
 			Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()),
@@ -128,7 +134,7 @@ func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus,
 	}
 	ctx, cancel := context.WithTimeout(ctx, resetTime)
 	defer cancel()
-	answer, err := n.steer(ctx, name, "resetting", func(h *actors.Handle) (any, error) {
+	answer, err := n.steer(ctx, row, "resetting", func(h *actors.Handle) (any, error) {
 		return h.Call(ctx, upload.ResetManifest{})
 	})
 	if err != nil {
@@ -150,47 +156,49 @@ func (n *Node) ResetStream(ctx context.Context, name string) (admin.ResetStatus,
 }
 
 // Durable implements admin.Uploads.
-func (n *Node) Durable(ctx context.Context, name string, next pos.Offset, wait time.Duration) (admin.DurableStatus, error) {
+func (n *Node) Durable(ctx context.Context, stream string, next pos.Offset, wait time.Duration) (admin.DurableStatus, error) {
+	row, err := n.row(ctx, stream)
+	if err != nil {
+		return admin.DurableStatus{}, err
+	}
 	if next == pos.NoOffset {
-		row, err := n.row(ctx, name)
-		if err != nil {
-			return admin.DurableStatus{}, err
-		}
 		l, ok := n.hooks.Lookup(row.ID)
 		if !ok {
 			return admin.DurableStatus{}, &admin.Error{
-				Class: admin.Unavailable, What: fmt.Sprintf("how far stream %q is committed is not known: its log does not run", name),
-				Hint: "name an offset, or see what the log waits for with: millrace status " + name,
+				Class: admin.Unavailable, What: fmt.Sprintf("how far stream %q is committed is not known: its log does not run", row.Name),
+				Hint: "name an offset, or see what the log waits for with: millrace status " + row.Name,
 			}
 		}
 		next = l.Committed()
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait+readerTime)
 	defer cancel()
-	answer, err := n.steer(ctx, name, "waiting for", func(h *actors.Handle) (any, error) {
+	answer, err := n.steer(ctx, row, "waiting for", func(h *actors.Handle) (any, error) {
 		return h.Call(ctx, upload.AwaitDurable{Next: next, For: max(wait, time.Millisecond)})
 	})
 	if err != nil {
 		return admin.DurableStatus{}, err
 	}
 	d, _ := answer.(upload.Durable)
-	st := admin.DurableStatus{Stream: name, Durable: !d.Late, Held: d.Held, Asked: next, Next: d.Next}
+	st := admin.DurableStatus{Stream: row.Name, Durable: !d.Late, Held: d.Held, Asked: next, Next: d.Next}
 	if d.Late {
-		st.Why = n.hindrance(ctx, name)
+		st.Why = n.hindrance(row)
 	}
 	return st, nil
 }
 
-// hindrance is what keeps a stream from the store: the store itself, or what its replica reader
-// meets; "" if nothing is known to.
-func (n *Node) hindrance(ctx context.Context, name string) string {
-	if reasons := n.storeReasons(); len(reasons) > 0 {
-		return reasons[0]
-	}
-	row, err := n.row(ctx, name)
-	if err != nil {
-		return ""
+// hindrance is what keeps a stream from the store at this moment, be it for long or not: the
+// store itself, or what its replica reader meets; "" if nothing is known to.
+func (n *Node) hindrance(row port.Stream) string {
+	if s, ok := n.tieringStatus(idStoreMonitor).(probe.Status); ok {
+		switch {
+		case s.UnsureSince != 0:
+			// Why is another thing each time it is asked.
+			return "it is not known since " + s.UnsureSince.Time().Format(time.RFC3339) + " whether the object store is accessible"
+		case s.State == probe.StateNo:
+			return "the object store is not accessible: " + s.String()
+		}
 	}
 	s, _ := n.published(kindReplicaReader, row.ID.String()).(upload.Status)
-	return s.Trouble()
+	return s.Hindrance()
 }

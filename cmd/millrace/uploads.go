@@ -178,7 +178,7 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 	}
 	d, raw, err := c.durable(name, cut.Next-1, limit, func(why string) { fmt.Fprintf(g.err, "millrace: still waiting: %s\n", why) })
 	if f, ok := errors.AsType[*failure](err); ok && f.status == http.StatusGatewayTimeout {
-		f.hint = "it goes on by itself; millrace status " + name + " tells how far it is"
+		f.hint = "it is uploaded once nothing hinders that; millrace status " + name + " tells how far it is"
 	}
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@
 //     ours again once the marker is.
 //   - An operation that fails is a reason for a round, Retry after the last one at the
 //     earliest: what has changed is known then, and not only after Interval.
-//   - A round that has not ended after Timeout counts as one that found out nothing. There
-//     is no other until it has ended. One that is asked for meanwhile follows at once.
+//   - A question that is not answered after Timeout counts as one that found out nothing. There
+//     is no other round until this one has ended. One that is asked for meanwhile follows at once.
 //   - While things are put, whose the prefix is is asked every Active: what goes into a store
 //     that took the place of ours is lost, and so is what is trimmed from local disk for it.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on

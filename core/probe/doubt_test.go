@@ -60,6 +60,19 @@ func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
 	r.shows("yes", 5*minute)
 }
 
+// What is put while a round is under way, or waits for its answer, is looked at after that.
+func TestWhatIsPutDuringARoundIsNotForgotten(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	r.now += 8 * second
+	r.play(Stored{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 10*second)
+}
+
 // A brief round whose answer came late found the store in trouble: it ends with all questions.
 func TestABriefRoundThatIsLateIsNone(t *testing.T) {
 	r := newRig(t)

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -49,7 +50,12 @@ type Status struct {
 	known bool           // whether there is a pointer, and where what it names ends
 	end   pos.Offset     // of what the pointer names, be that there or not; 0: there is none
 	kept  []manifest.Gap // what lies in the store behind that, in order: uploaded, not persisted
+	why   string         // what failed last, see Hindrance
 }
+
+// Hindrance is why the stream does not get on at this moment, be it for long or not, and be it
+// trouble or not; "" if nothing has failed since something got on.
+func (s Status) Hindrance() string { return cmp.Or(s.Trouble(), s.why) }
 
 // Undeclared returns what is lost and not declared yet: what lies behind all that was ever
 // stored and below the floor of the local log, and neither was uploaded nor is being, at the
@@ -137,6 +143,7 @@ func (m *Machine) Status() Status {
 		known:    m.shown || !m.pointer.Revision.IsZero(),
 		end:      m.pointer.Next,
 		kept:     m.kept(),
+		why:      m.hindrance(),
 		Fragment: FragmentStatus{
 			First: m.assembly.First(), Next: m.assembly.Next(), Target: m.assembly.Target(),
 			Bytes: m.assembly.Bytes(), Payload: m.assembly.Payload(), Chunks: m.assembly.Chunks(),

@@ -82,12 +82,8 @@ func (m *Machine) mayTry(f *flight) bool {
 	if p := &m.persist; p.fails > 0 && (p.stage == persistIdle || p.stage == persistPutting) {
 		return false
 	}
-	for _, g := range m.flights {
-		if g.stage != stageUploaded && !g.lasting {
-			return g == f
-		}
-	}
-	return false
+	first := slices.IndexFunc(m.flights, func(g *flight) bool { return g.stage != stageUploaded && !g.lasting })
+	return m.flights[first] == f
 }
 
 // back ends the store's being away: what waited for it goes on at once.

@@ -144,9 +144,10 @@ func readOver(t *testing.T, n *node.Node, a, b, end pos.Offset) {
 	}
 }
 
-// TestAStoreThatAnswersNothing takes requests and answers none, which an adapter gives up after
-// a minute, and one upload at a time may run: after two minutes each stream that has something to upload is shown to stall, also if
-// its turn never came, and all is as before once there are answers again.
+// TestAStoreThatAnswersNothing takes requests and answers none, which its adapter gives up after
+// a minute, and one upload at a time may run: after two minutes each stream that has something
+// to upload is shown to stall, also if its turn never came, and all is as before once there are
+// answers again.
 func TestAStoreThatAnswersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool

@@ -278,9 +278,9 @@ func (h *Hook) snapshot() (out []prometheus.Metric) {
 // Handler answers with all metrics, and with those of the Go runtime and the process. ready is
 // asked each time; nil: it is not told.
 func (h *Hook) Handler(ready func() bool) http.Handler {
-	r := prometheus.NewRegistry()
-	r.MustRegister(h, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	all := promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(h, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	all := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ready != nil {
 			h.Gauge("ready", oneIf(ready()))
