@@ -282,10 +282,11 @@ func (m *Machine) conclude(a Answer) {
 	m.active()
 }
 
-// active sets a round for what was put.
+// active sets a round for what was put. While one is under way next lies behind: it is set when
+// that ends.
 func (m *Machine) active() {
 	at := max(m.now, min(m.status.Checked, m.now).Add(m.cfg.Active))
-	if m.used && m.asking == nothing && at < m.next {
+	if m.used && at < m.next {
 		m.next, m.brief, m.used = at, true, false
 	}
 }
