@@ -1,6 +1,7 @@
 package s3store
 
 import (
+	"context"
 	"net"
 	"net/http/httptrace"
 	"slices"
@@ -76,7 +77,12 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 				t.Errorf("ended after %s, want %s: %v", time.Since(began), want, err)
 			}
 		}
-		hang(15 * time.Second)
+		given, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+		defer cancel()
+		if _, err := s.General().Get(given, "p/slow"); err == nil {
+			t.Error("it was answered")
+		}
+		hang(15 * time.Second) // what the node gave up says nothing of the store
 		hang(30 * time.Second)
 		time.AfterFunc(20*time.Second, func() {
 			if err := put(t.Context(), s.General(), "p/quick", []byte("x")); err != nil {
