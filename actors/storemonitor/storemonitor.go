@@ -29,20 +29,13 @@ type Config struct {
 	Interval time.Duration // between looks while all is well; 0: 5 minutes
 }
 
-// A question that is not answered within timeout says that the store is away. It is asked again
-// so often, beside those that are open, and given up at givenUpAt: a store that is back is
-// found to be soon, and one that needs long for each answer is understood.
-const (
-	timeout   = 10 * time.Second
-	givenUpAt = 3 * time.Minute // a first claim is several requests
-)
-
 type monitor struct {
 	cfg     Config
 	machine *probe.Machine
 	start   time.Time
 	timer   *actors.Timer
-	refused error // of the last answer
+	open    *question // what the machine waits for; nil: nothing
+	refused error     // of the last answer
 	effects []probe.Effect
 }
 
@@ -61,8 +54,6 @@ type (
 	tick     struct{}
 	doubt    struct{} // an operation has failed
 	stored   struct{} // one has not
-	claimed  struct{ err error }
-	probed   struct{ err error }
 	restored struct {
 		request *actors.Request
 		put     bool
@@ -88,13 +79,12 @@ func (m *monitor) Init(c *actors.Context) error {
 // Handle takes one message.
 func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 	switch msg := msg.(type) {
-	case claimed:
-		answer := answerOf(msg.err)
-		m.refused = msg.err
-		m.step(c, probe.Claimed{Now: m.now(), Answer: answer})
-	case probed:
-		m.refused = msg.err
-		m.step(c, probe.Probed{Now: m.now(), Answer: answerOf(msg.err)})
+	case answered:
+		m.answered(c, msg)
+	case again:
+		if msg.to == m.open {
+			m.try(c, msg.to)
+		}
 	case doubt:
 		m.cfg.Gate.doubted.Store(false)
 		m.step(c, probe.Doubt{Now: m.now()})
@@ -169,9 +159,13 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		switch e := e.(type) {
 		case probe.Claim:
 			m.cfg.Gate.stored.Store(false)
-			c.Task("claim the prefix", func(ctx context.Context) any { return claimed{insist(ctx, m.cfg.Claimant.Claim)} })
+			m.ask(c, &question{name: "claim the prefix", put: m.cfg.Claimant.Claim, input: func(a probe.Answer) probe.Input {
+				return probe.Claimed{Now: m.now(), Answer: a}
+			}})
 		case probe.Probe:
-			c.Task("probe the store", func(ctx context.Context) any { return probed{insist(ctx, m.cfg.Claimant.Store.Probe)} })
+			m.ask(c, &question{name: "probe the store", put: m.cfg.Claimant.Store.Probe, input: func(a probe.Answer) probe.Input {
+				return probe.Probed{Now: m.now(), Answer: a}
+			}})
 		case probe.Admit:
 			m.cfg.Gate.admit()
 		case probe.Refuse:
@@ -200,34 +194,6 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 func (m *monitor) toReplicaReaders(msg any) {
 	for _, n := range m.cfg.Registry.Names("replica_reader") {
 		m.cfg.Registry.Send(n, msg)
-	}
-}
-
-// insist asks a question, and again after each timeout until it is answered. That no answer came
-// in time is none while others are open.
-func insist(ctx context.Context, question func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, givenUpAt)
-	defer cancel()
-	answers := make(chan error, givenUpAt/timeout)
-	open, asked := 0, 0
-	ask := func() {
-		open, asked = open+1, asked+1
-		go func() { answers <- question(ctx) }()
-	}
-	ask()
-	again := time.NewTicker(timeout)
-	defer again.Stop()
-	for {
-		select {
-		case err := <-answers:
-			if open--; open == 0 || port.ClassOf(err) != port.Timeout {
-				return err
-			}
-		case <-again.C:
-			if asked < cap(answers) {
-				ask()
-			}
-		}
 	}
 }
 

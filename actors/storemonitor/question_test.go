@@ -1,0 +1,94 @@
+package storemonitor
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millrace/actors/port"
+)
+
+// A store that needs most of a minute for each answer, from the start, is one that can be used.
+func TestASlowStoreIsUnderstood(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.store.Latency = func(string, string) time.Duration { return 50 * time.Second }
+		b.start()
+		pass(timeout)
+		if b.gate.owned() {
+			t.Fatal("it has answered")
+		}
+		b.shows("unknown", 1, port.Unavailable)
+		pass(10 * time.Minute) // its marker is looked for, put, and read back, each time as slowly
+		if !b.gate.owned() {
+			t.Errorf("not admitted: %+v", b.h.Status())
+		}
+		if err := b.put(b.t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that swallowed questions and answers again is found to be well within the time for one,
+// though what it swallowed is still open.
+func TestAStoreThatIsBackIsFoundSoon(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var silent atomic.Bool
+		b.store.Latency = func(string, string) time.Duration {
+			if silent.Load() {
+				return time.Hour
+			}
+			return 0
+		}
+		b.start()
+		b.shows("yes", 1, passes)
+		silent.Store(true)
+		pass(6*time.Minute + timeout/2)
+		b.shows("unknown", 1, passes)
+		silent.Store(false)
+		pass(timeout)
+		b.shows("yes", 1, passes)
+	})
+}
+
+// One that gave up waiting is no answer while another is open; and a question is put so many
+// times at most.
+func TestAQuestionIsPutAgain(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var gets atomic.Int64
+		b.store.Latency = func(op, _ string) time.Duration {
+			if op != "get" {
+				return 0
+			}
+			return []time.Duration{15 * time.Second, 20 * time.Second, time.Second, 0}[min(gets.Add(1)-1, 3)]
+		}
+		began, fault := time.Now(), b.store.Fault
+		b.store.Fault = func(op, key string) error {
+			if op == "get" && gets.Load() <= 3 && time.Since(began) < 20*time.Second {
+				return port.Timeout
+			}
+			return fault(op, key)
+		}
+		b.start()
+		pass(16 * time.Second)
+		if n := gets.Load(); n != 2 {
+			t.Fatalf("put %d times after one gave up", n)
+		}
+		pass(5 * time.Second) // the third is put after 20 s and answered a second later
+		b.shows("yes", 1, passes)
+	})
+	inBubble(t, func(b *bench) {
+		var gets atomic.Int64
+		b.store.Latency = func(op, _ string) time.Duration {
+			if op == "get" {
+				gets.Add(1)
+			}
+			return time.Hour
+		}
+		b.start()
+		pass(givenUpAt - time.Second)
+		if n := gets.Load(); n != int64(givenUpAt/timeout) {
+			t.Errorf("put %d times", n)
+		}
+		b.shows("unknown", 1, port.Unavailable)
+	})
+}
