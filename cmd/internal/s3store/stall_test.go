@@ -129,6 +129,7 @@ func wired(t *testing.T, handler http.Handler) *Store {
 	t.Helper()
 	w := &wire{ends: make(chan net.Conn), down: make(chan struct{})}
 	var asked sync.WaitGroup
+	asked.Add(1) // of the server itself: what is never answered is in no order with the end
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		defer asked.Done()
@@ -141,6 +142,7 @@ func wired(t *testing.T, handler http.Handler) *Store {
 	}()
 	t.Cleanup(func() {
 		must(t, server.Close())
+		asked.Done()
 		asked.Wait() // time stands still when the bubble's first goroutine has ended
 	})
 	cfg := configOf("acme")
