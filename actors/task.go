@@ -8,7 +8,7 @@ import (
 type Task struct {
 	h      *Handle
 	name   string
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
@@ -18,10 +18,10 @@ type Task struct {
 // crashes the process, once it is done with the present message. Once the process has
 // ended f does not run.
 func (c *Context) Task(name string, f func(ctx context.Context) any) *Task {
-	ctx, cancel := context.WithCancel(c.h.ctx)
+	ctx, cancel := context.WithCancelCause(c.h.ctx)
 	t := &Task{h: c.h, name: name, cancel: cancel, done: make(chan struct{})}
 	if !c.h.acquire() {
-		cancel()
+		cancel(nil)
 		close(t.done)
 		return t
 	}
@@ -29,8 +29,9 @@ func (c *Context) Task(name string, f func(ctx context.Context) any) *Task {
 	return t
 }
 
-// Cancel ends the task's context. The task ends when f heeds that.
-func (t *Task) Cancel() { t.cancel() }
+// Cancel ends the task's context, with a cause that context.Cause tells; nil: context.Canceled.
+// The task ends when f heeds that.
+func (t *Task) Cancel(cause error) { t.cancel(cause) }
 
 // Done closes when f has returned and its result is queued. A Terminate that must not
 // leave work behind waits here.
@@ -40,7 +41,7 @@ func (t *Task) run(ctx context.Context, f func(ctx context.Context) any) {
 	returned := false
 	defer t.h.release()
 	defer close(t.done)
-	defer t.cancel()
+	defer t.cancel(nil)
 	defer func() {
 		if returned {
 			return

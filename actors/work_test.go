@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -79,19 +80,21 @@ func TestTasks(t *testing.T) {
 			case "silent":
 				c.Task("t", func(context.Context) any { return nil })
 			case "long":
-				task = c.Task("t", func(ctx context.Context) any { <-ctx.Done(); return ctx.Err().Error() })
+				task = c.Task("t", func(ctx context.Context) any { <-ctx.Done(); return context.Cause(ctx).Error() })
 			case "cancel":
-				task.Cancel()
+				task.Cancel(nil)
+			case "time over":
+				task.Cancel(errors.New("its time was over"))
 			default:
 				l.add("%v", msg)
 			}
 			return nil
 		}})
-		for _, msg := range []string{"plain", "silent", "long", "cancel"} {
+		for _, msg := range []string{"plain", "silent", "long", "cancel", "long", "time over"} {
 			h.Send(msg)
 			synctest.Wait()
 		}
-		l.want(t, "result", "context canceled")
+		l.want(t, "result", "context canceled", "its time was over")
 		if !isClosed(task.Done()) {
 			t.Error("the task is not done")
 		}

@@ -173,7 +173,7 @@ func (k *capturer) giveUp(c *actors.Context) {
 	k.waiting = nil
 	k.draining = true
 	for t := range k.tasks {
-		t.Cancel()
+		t.Cancel(nil)
 	}
 	k.close(c, k.lines.take())
 	k.drained(c)

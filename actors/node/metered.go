@@ -45,7 +45,7 @@ func (m *metered) done(ctx context.Context, op, kind string, began time.Time, er
 
 // errorClass names what failed. What its asker gave up is no failure of the store.
 func errorClass(ctx context.Context, err error) string {
-	if errors.Is(ctx.Err(), context.Canceled) {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return "cancelled"
 	}
 	return strings.ReplaceAll(port.ClassOf(err).String(), " ", "_")

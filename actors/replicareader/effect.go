@@ -39,7 +39,7 @@ func (r *replicaReader) do(c *actors.Context, e upload.Effect) {
 	case upload.SwapPointer:
 		r.task(c, taskKey{kind: taskSwap}, func(ctx context.Context) upload.Input { return r.swapPointer(ctx, e) })
 	case upload.CancelUpload:
-		r.endTask(taskKey{taskUpload, uint64(e.Ref)})
+		r.endTask(taskKey{taskUpload, uint64(e.Ref)}, context.DeadlineExceeded)
 	case upload.Abort:
 		r.abort()
 	case upload.Listen:

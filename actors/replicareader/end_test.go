@@ -2,6 +2,7 @@ package replicareader
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -237,6 +238,37 @@ func TestItem28TheEndWaitsForTheLaterOfTwoPersists(t *testing.T) {
 		b.pass(time.Minute)
 		if later, err := b.meta.Pointer(context.Background(), streamID); err != nil || later != at || swaps.Load() != 2 {
 			t.Fatalf("the pointer moved from %+v to %+v after the end, with %d swaps: %v", at, later, swaps.Load(), err)
+		}
+	})
+}
+
+// hanging is a store whose puts of fragments end with their contexts, and which tells the causes.
+type hanging struct {
+	port.ObjectStore
+	causes chan error
+}
+
+func (h hanging) Put(ctx context.Context, _ string, _ port.Body, _ int64, _ bool) error {
+	<-ctx.Done()
+	h.causes <- context.Cause(ctx)
+	return context.Cause(ctx)
+}
+
+// An upload that is given up since its time was over says so: the store is doubted for that, and
+// not for one that the node has no more use for.
+func TestAnUploadsEndHasACause(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		store := hanging{b.store, make(chan error, 8)}
+		h := b.start(func(cfg *Config) { cfg.Uploads = store })
+		b.grow(2)
+		began := time.Now()
+		if cause := <-store.causes; !errors.Is(cause, context.DeadlineExceeded) {
+			t.Errorf("after %s the cause is %v", time.Since(began), cause)
+		}
+		b.pass(10 * time.Second) // it is tried again
+		h.Stop(actors.Reason{Kind: actors.Shutdown})
+		if cause := <-store.causes; !errors.Is(cause, context.Canceled) {
+			t.Errorf("at the stop the cause is %v", cause)
 		}
 	})
 }

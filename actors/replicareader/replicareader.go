@@ -208,9 +208,7 @@ func (r *replicaReader) keep(req *actors.Request) upload.WaiterID {
 // Terminate waits for the end of a persist, whose context is cancelled: a pointer that
 // moved after this process ended would be a conflict for its successor.
 func (r *replicaReader) Terminate(*actors.Context, actors.Reason) {
-	for key := range r.tasks {
-		r.endTask(key)
-	}
+	r.abort()
 	for _, t := range r.persists {
 		<-t.Done()
 	}

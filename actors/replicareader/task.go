@@ -66,13 +66,13 @@ func (r *replicaReader) taskEnded(c *actors.Context, msg taskEnded) {
 	r.step(c, msg.input)
 }
 
-// endTask cancels a task and forgets it; what it returns is of no interest.
-func (r *replicaReader) endTask(key taskKey) {
+// endTask cancels a task for a cause and forgets it; what it returns is of no interest.
+func (r *replicaReader) endTask(key taskKey, cause error) {
 	t, ok := r.tasks[key]
 	if !ok {
 		return
 	}
-	t.task.Cancel()
+	t.task.Cancel(cause)
 	delete(r.tasks, key)
 	if key.kind == taskPutRoot || key.kind == taskSwap {
 		r.persists = append(slices.DeleteFunc(r.persists, ended), t.task)
@@ -91,7 +91,7 @@ func ended(t *actors.Task) bool {
 // abort gives up all that is under way.
 func (r *replicaReader) abort() {
 	for key := range r.tasks {
-		r.endTask(key)
+		r.endTask(key, context.Canceled)
 	}
 	r.seam.next = nil
 }

@@ -86,8 +86,8 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 			t.Error("it did not look")
 		}
 	})
-	// What the node gives up is none, unless it had waited for too long.
-	for after, looks := range map[time.Duration]bool{hung - time.Second: false, hung: true} {
+	// What the node gives up is none, unless its time was over.
+	for cause, looks := range map[error]bool{nil: false, context.DeadlineExceeded: true} {
 		inBubble(t, func(b *bench) {
 			b.start()
 			b.shows("yes", 1, passes)
@@ -98,15 +98,15 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 				}
 				return 0
 			}
-			ctx, cancel := context.WithCancel(b.t.Context())
-			time.AfterFunc(after, cancel)
+			ctx, cancel := context.WithCancelCause(b.t.Context())
+			time.AfterFunc(time.Minute, func() { cancel(cause) })
 			asked := b.asked.Load()
 			if b.put(ctx) == nil {
 				t.Fatal("it was given up")
 			}
 			synctest.Wait()
 			if got := b.asked.Load() != asked; got != looks {
-				t.Errorf("given up after %s: looked %v, want %v", after, got, looks)
+				t.Errorf("given up for %v: looked %v, want %v", cause, got, looks)
 			}
 		})
 	}

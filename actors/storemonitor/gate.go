@@ -39,10 +39,6 @@ func NewGate() *Gate { return &Gate{born: time.Now(), known: make(chan struct{})
 // busyFor is how many operations in a row a store may have no time for.
 const busyFor = 8
 
-// hung is how long an operation runs of which it is a doubt that the node gave it up: its time
-// was over.
-const hung = time.Minute
-
 // patience is how long after a start a put or deletion waits for the first verdict: it
 // comes within moments of a store that answers, and nothing has failed until then.
 const patience = 10 * time.Second
@@ -111,9 +107,8 @@ func (s *guarded) Put(ctx context.Context, key string, body port.Body, size int6
 	if err := s.gate.pass(ctx, "put", key); err != nil {
 		return err
 	}
-	began := time.Now()
 	err := s.ObjectStore.Put(ctx, key, body, size, ifAbsent)
-	s.gate.ended(ctx, began, err)
+	s.gate.ended(ctx, err)
 	return err
 }
 
@@ -126,17 +121,16 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	if err := s.gate.pass(ctx, "delete", first); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	failed, err := s.ObjectStore.Delete(ctx, keys)
-	s.gate.ended(ctx, began, err)
+	s.gate.ended(ctx, err)
 	return failed, err
 }
 
 // ended tells the monitor that something was put or deleted, and makes it look at a store that
 // did not do what it was asked. One that is full, or finds that the object is there already, is
 // well, and so is one that is busy unless it does nothing else; nor does it say anything that
-// the node gave the operation up, unless it had waited for long.
-func (g *Gate) ended(ctx context.Context, began time.Time, err error) {
+// the node gave the operation up, unless because its time was over.
+func (g *Gate) ended(ctx context.Context, err error) {
 	h := g.monitor.Load()
 	if err == nil {
 		g.busy.Store(0)
@@ -145,7 +139,7 @@ func (g *Gate) ended(ctx context.Context, began time.Time, err error) {
 		}
 		return
 	}
-	if errors.Is(ctx.Err(), context.Canceled) && time.Since(began) < hung {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return
 	}
 	switch port.ClassOf(err) {

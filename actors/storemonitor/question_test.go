@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/probe"
 )
 
 // A store that needs most of a minute for each answer, from the start, is one that can be used.
@@ -13,7 +14,7 @@ func TestASlowStoreIsUnderstood(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.store.Latency = func(string, string) time.Duration { return 50 * time.Second }
 		b.start()
-		pass(timeout)
+		pass(probe.Timeout)
 		if b.gate.owned() {
 			t.Fatal("it has answered")
 		}
@@ -42,11 +43,17 @@ func TestAStoreThatIsBackIsFoundSoon(t *testing.T) {
 		b.start()
 		b.shows("yes", 1, passes)
 		silent.Store(true)
-		pass(6*time.Minute + timeout/2)
+		pass(6*time.Minute + probe.Timeout/2)
 		b.shows("unknown", 1, passes)
+		if b.open.Load() < 2 {
+			t.Errorf("%d questions are open", b.open.Load())
+		}
 		silent.Store(false)
-		pass(timeout)
+		pass(probe.Timeout)
 		b.shows("yes", 1, passes)
+		if n := b.open.Load(); n != 0 {
+			t.Errorf("%d questions are open that are answered", n)
+		}
 	})
 }
 
@@ -54,8 +61,11 @@ func TestAStoreThatIsBackIsFoundSoon(t *testing.T) {
 // times at most.
 func TestAQuestionIsPutAgain(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		var gets atomic.Int64
+		var gets, probes atomic.Int64
 		b.store.Latency = func(op, _ string) time.Duration {
+			if op == "probe" {
+				probes.Add(1)
+			}
 			if op != "get" {
 				return 0
 			}
@@ -70,8 +80,8 @@ func TestAQuestionIsPutAgain(t *testing.T) {
 		}
 		b.start()
 		pass(16 * time.Second)
-		if n := gets.Load(); n != 2 {
-			t.Fatalf("put %d times after one gave up", n)
+		if n, next := gets.Load(), probes.Load(); n != 2 || next != 0 {
+			t.Fatalf("put %d times, and the next question %d times, after one gave up", n, next)
 		}
 		pass(5 * time.Second) // the third is put after 20 s and answered a second later
 		b.shows("yes", 1, passes)
@@ -85,8 +95,8 @@ func TestAQuestionIsPutAgain(t *testing.T) {
 			return time.Hour
 		}
 		b.start()
-		pass(givenUpAt - time.Second)
-		if n := gets.Load(); n != int64(givenUpAt/timeout) {
+		pass(probe.GiveUp - time.Second)
+		if n := gets.Load(); n != int64(probe.GiveUp/probe.Timeout) {
 			t.Errorf("put %d times", n)
 		}
 		b.shows("unknown", 1, port.Unavailable)

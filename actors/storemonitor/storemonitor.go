@@ -34,8 +34,8 @@ type monitor struct {
 	machine *probe.Machine
 	start   time.Time
 	timer   *actors.Timer
-	open    *question // what the machine waits for; nil: nothing
-	refused error     // of the last answer
+	tries   []*actors.Task // at the open question
+	refused error          // of the last answer
 	effects []probe.Effect
 }
 
@@ -52,6 +52,8 @@ type Restored struct {
 // Messages to itself.
 type (
 	tick     struct{}
+	claimed  answer
+	probed   answer
 	doubt    struct{} // an operation has failed
 	stored   struct{} // one has not
 	restored struct {
@@ -65,7 +67,7 @@ type (
 func New(cfg Config) actors.Process {
 	return &monitor{
 		cfg: cfg, start: time.Now(),
-		machine: probe.New(probe.Config{Interval: cfg.Interval, Timeout: timeout}),
+		machine: probe.New(cfg.Interval),
 	}
 }
 
@@ -79,12 +81,10 @@ func (m *monitor) Init(c *actors.Context) error {
 // Handle takes one message.
 func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 	switch msg := msg.(type) {
-	case answered:
-		m.answered(c, msg)
-	case again:
-		if msg.to == m.open {
-			m.try(c, msg.to)
-		}
+	case claimed:
+		m.step(c, probe.Claimed{Now: m.now(), Try: msg.try, Answer: m.answered(answer(msg))})
+	case probed:
+		m.step(c, probe.Probed{Now: m.now(), Try: msg.try, Answer: m.answered(answer(msg))})
 	case doubt:
 		m.cfg.Gate.doubted.Store(false)
 		m.step(c, probe.Doubt{Now: m.now()})
@@ -115,7 +115,7 @@ func (m *monitor) asked(c *actors.Context, r *actors.Request) {
 		return
 	}
 	c.Task("restore the marker", func(ctx context.Context) any {
-		ctx, cancel := context.WithTimeout(ctx, givenUpAt)
+		ctx, cancel := context.WithTimeout(ctx, probe.GiveUp)
 		defer cancel()
 		put, err := m.cfg.Claimant.Restore(ctx)
 		return restored{r, put, err}
@@ -128,12 +128,41 @@ func (m *monitor) Terminate(*actors.Context, actors.Reason) {}
 // now is the wall clock of the start moved on by the monotonic one.
 func (m *monitor) now() pos.Millis { return pos.MillisOf(m.start.Add(time.Since(m.start))) }
 
+// answer is how a try at a question ended.
+type answer struct {
+	try probe.Try
+	err error
+}
+
+// ask puts a question.
+func (m *monitor) ask(c *actors.Context, name string, try probe.Try, within time.Duration, put func(context.Context) error, message func(answer) any) {
+	m.tries = append(m.tries, c.Task(name, func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		return message(answer{try, put(ctx)})
+	}))
+}
+
+// answered says what the end of a try means. The gate is told of the error if it is closed for it.
+func (m *monitor) answered(a answer) probe.Answer {
+	m.refused = a.err
+	return answerOf(a.err)
+}
+
+// drop ends what is open.
+func (m *monitor) drop() {
+	for _, t := range m.tries {
+		t.Cancel(nil)
+	}
+	m.tries = nil
+}
+
 // answerOf says what a failure means.
 func answerOf(err error) probe.Answer {
 	if err == nil {
 		return probe.Answer{Verdict: probe.Accessible}
 	}
-	a := probe.Answer{Why: err.Error()}
+	a := probe.Answer{Why: err.Error(), Late: port.ClassOf(err) == port.Timeout}
 	if foreign, ok := errors.AsType[*port.ForeignPrefixError](err); ok {
 		a.Verdict, a.Owner = probe.Foreign, foreign.Owner.String()
 		return a
@@ -159,13 +188,11 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		switch e := e.(type) {
 		case probe.Claim:
 			m.cfg.Gate.stored.Store(false)
-			m.ask(c, &question{name: "claim the prefix", put: m.cfg.Claimant.Claim, input: func(a probe.Answer) probe.Input {
-				return probe.Claimed{Now: m.now(), Answer: a}
-			}})
+			m.ask(c, "claim the prefix", e.Try, e.Within, m.cfg.Claimant.Claim, func(a answer) any { return claimed(a) })
 		case probe.Probe:
-			m.ask(c, &question{name: "probe the store", put: m.cfg.Claimant.Store.Probe, input: func(a probe.Answer) probe.Input {
-				return probe.Probed{Now: m.now(), Answer: a}
-			}})
+			m.ask(c, "probe the store", e.Try, e.Within, m.cfg.Claimant.Store.Probe, func(a answer) any { return probed(a) })
+		case probe.Drop:
+			m.drop()
 		case probe.Admit:
 			m.cfg.Gate.admit()
 		case probe.Refuse:

@@ -32,6 +32,7 @@ type bench struct {
 	gate    *Gate
 	fault   atomic.Pointer[port.Class] // of every operation
 	asked   atomic.Int64               // operations
+	open    atomic.Int64               // those of the monitor
 	log     bytes.Buffer
 	visible atomic.Int64                  // the gauge
 	hold    atomic.Pointer[chan struct{}] // what the monitor waits for when it sets the gauge
@@ -68,7 +69,25 @@ func inBubble(t *testing.T, f func(b *bench)) {
 func (b *bench) fails(class port.Class) { b.fault.Store(&class) }
 
 func (b *bench) claimant(cluster pos.UID, meta *fakemeta.Meta) port.Claimant {
-	return port.Claimant{Store: b.store, Prefix: "p", Cluster: cluster, Settings: meta}
+	return port.Claimant{Store: counted{b.store, &b.open}, Prefix: "p", Cluster: cluster, Settings: meta}
+}
+
+// counted counts what is open of the monitor's questions.
+type counted struct {
+	port.ObjectStore
+	open *atomic.Int64
+}
+
+func (c counted) Get(ctx context.Context, key string) ([]byte, error) {
+	defer c.open.Add(-1)
+	c.open.Add(1)
+	return c.ObjectStore.Get(ctx, key)
+}
+
+func (c counted) Probe(ctx context.Context) error {
+	defer c.open.Add(-1)
+	c.open.Add(1)
+	return c.ObjectStore.Probe(ctx)
 }
 
 func (b *bench) start() {

@@ -16,8 +16,12 @@
 //     ours again once the marker is.
 //   - An operation that fails is a reason for a round, Retry after the last one at the
 //     earliest: what has changed is known then, and not only after Interval.
-//   - A question that is not answered after Timeout counts as one that found out nothing. There
-//     is no other round until this one has ended. One that is asked for meanwhile follows at once.
+//   - A question that is not answered after Timeout says that the store is away. It is put again
+//     so often, beside what is open, until GiveUp: a store that is back is found to be soon, and
+//     one that needs long for each answer is understood. What comes first is the answer, but for
+//     a try whose time was over while another is open.
+//   - There is no other round until this one has ended. One that is asked for meanwhile follows at
+//     once.
 //   - While things are put, whose the prefix is is asked every Active: what goes into a store
 //     that took the place of ours is lost, and so is what is trimmed from local disk for it.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on

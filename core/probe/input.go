@@ -1,6 +1,10 @@
 package probe
 
-import "millrace/core/pos"
+import (
+	"time"
+
+	"millrace/core/pos"
+)
 
 // Verdict is what an answer of the store means.
 type Verdict uint8
@@ -27,7 +31,11 @@ type Answer struct {
 	Verdict Verdict
 	Why     string // the error, in the store's own words and what to do; "" if there is none
 	Owner   string // the cluster that owns the prefix, of Foreign
+	Late    bool   // of Unsure: none came in time
 }
+
+// Try tells the tries at questions from one another.
+type Try uint64
 
 // Input is what a Machine is told.
 //
@@ -46,11 +54,13 @@ type (
 	// Claimed ends a Claim.
 	Claimed struct {
 		Now    pos.Millis
+		Try    Try
 		Answer Answer
 	}
 	// Probed ends a Probe.
 	Probed struct {
 		Now    pos.Millis
+		Try    Try
 		Answer Answer
 	}
 	// Restored says that an operator claims the prefix. Put: the marker was put for it.
@@ -81,10 +91,19 @@ type Effect interface{ effect() }
 
 // Effects.
 type (
-	// Claim asks whose the prefix is, and makes it ours if it is nobody's. Claimed follows.
-	Claim struct{}
-	// Probe asks whether the store answers and takes a write. Probed follows.
-	Probe struct{}
+	// Claim asks whose the prefix is, and makes it ours if it is nobody's. Claimed follows,
+	// Within a time at most.
+	Claim struct {
+		Try    Try
+		Within time.Duration
+	}
+	// Probe asks whether the store answers and takes a write. Probed follows, Within a time at most.
+	Probe struct {
+		Try    Try
+		Within time.Duration
+	}
+	// Drop ends whatever tries are open: their question is answered.
+	Drop struct{}
 	// Admit lets everything be put and deleted from now on: the prefix is ours.
 	Admit struct{}
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
@@ -111,6 +130,7 @@ type (
 
 func (Claim) effect()     {}
 func (Probe) effect()     {}
+func (Drop) effect()      {}
 func (Admit) effect()     {}
 func (Refuse) effect()    {}
 func (Away) effect()      {}

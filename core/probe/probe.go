@@ -7,31 +7,19 @@ import (
 	"millrace/core/pos"
 )
 
-// Config is fixed for the life of a Machine.
-type Config struct {
-	Interval time.Duration // between rounds while all is well; not above 0: 5 minutes
-	Retry    time.Duration // between rounds otherwise; not above 0: 5 s
-	Timeout  time.Duration // of one question; not above 0: 30 s
-	// Active is how old the last look at the owner may be while something is stored; not above
-	// 0: 10 s.
-	Active time.Duration
-}
-
-func (c *Config) complete() {
-	if c.Interval <= 0 {
-		c.Interval = 5 * time.Minute
-	}
-	if c.Retry <= 0 {
-		c.Retry = 5 * time.Second
-	}
-	c.Retry = min(c.Retry, c.Interval)
-	if c.Active <= 0 {
-		c.Active = 10 * time.Second
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 30 * time.Second
-	}
-}
+const (
+	// Interval is between rounds while all is well, unless New is given another.
+	Interval = 5 * time.Minute
+	// Retry is between rounds otherwise; never longer than the interval.
+	Retry = 5 * time.Second
+	// Active is how old the last look at the owner may be while something is stored.
+	Active = 10 * time.Second
+	// Timeout is how long an answer is waited for before the store counts as away and the question
+	// is put again.
+	Timeout = 10 * time.Second
+	// GiveUp is how long the tries at one question go on. A first claim is several requests.
+	GiveUp = 3 * time.Minute
+)
 
 // asking is which question is open.
 type asking uint8
@@ -46,26 +34,30 @@ const (
 //
 // Invariants, which check verifies:
 //
-//	S1 at most one question is open; when none is, the time of the next round is set
+//	S1 at most one question is open, with a try at least; when none is, the time of the next
+//	   round is set
 //	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
 //	S3 the state is never Accessible before the prefix is known to be ours
 //	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
-//	S5 the next round is at most Interval away, Retry while not all is well
+//	S5 the next round is at most the interval away, Retry while not all is well
 type Machine struct {
-	cfg     Config
-	started bool
-	now     pos.Millis
-	asking  asking
-	asked   pos.Millis // the open question
-	late    bool       // it has not been answered in time
-	next    pos.Millis // round
-	again   bool       // a round is asked for while one is under way
-	used    bool       // something was put since a round was set for it
-	brief   bool       // the round asks for the owner only, if all is well
-	other   bool       // the store may be another one than the one that was ours
-	claim   Answer     // of this round
-	owned   bool
-	status  Status
+	interval time.Duration
+	started  bool
+	now      pos.Millis
+	asking   asking
+	asked    pos.Millis // the open question, for the first time
+	tried    pos.Millis // for the last
+	try      Try        // the last one
+	first    Try        // of the open question
+	open     int        // tries
+	next     pos.Millis // round
+	again    bool       // a round is asked for while one is under way
+	used     bool       // something was put since a round was set for it
+	brief    bool       // the round asks for the owner only, if all is well
+	other    bool       // the store may be another one than the one that was ours
+	claim    Answer     // of this round
+	owned    bool
+	status   Status
 }
 
 // Status is what is known of the store, as the operator sees it.
@@ -142,10 +134,13 @@ func (s Status) said() string {
 	return s.verdict() + ": " + s.Why
 }
 
-// New returns a machine that knows nothing.
-func New(cfg Config) *Machine {
-	cfg.complete()
-	return &Machine{cfg: cfg, status: Status{State: StateUnknown}}
+// New returns a machine that knows nothing. interval: between rounds while all is well; not
+// above 0: Interval.
+func New(interval time.Duration) *Machine {
+	if interval <= 0 {
+		interval = Interval
+	}
+	return &Machine{interval: interval, status: Status{State: StateUnknown}}
 }
 
 // Step applies one input and appends to out what must now be done, in order.
@@ -161,10 +156,10 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		}
 	case Claimed:
 		m.clock(in.Now)
-		out = m.claimed(in.Answer, out)
+		out = m.claimed(in, out)
 	case Probed:
 		m.clock(in.Now)
-		out = m.probed(in.Answer, out)
+		out = m.probed(in, out)
 	case Restored:
 		m.clock(in.Now)
 		m.other = m.other || in.Put
@@ -176,10 +171,10 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	case Doubt:
 		m.clock(in.Now)
 		m.brief = false
-		m.next = min(m.next, max(m.now, min(m.status.Checked, m.now).Add(m.cfg.Retry)))
+		m.next = min(m.next, max(m.now, min(m.status.Checked, m.now).Add(m.retry())))
 	case Tick:
 		m.clock(in.Now)
-		m.lateAnswer()
+		out = m.retryQuestion(out)
 	}
 	if m.status.well() && !before.well() {
 		out = append(out, Back{})
@@ -196,16 +191,15 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 // clock takes the time. One that was set back must not keep the next round waiting.
 func (m *Machine) clock(now pos.Millis) {
 	m.now = now
-	m.asked = min(m.asked, now)
+	m.asked, m.tried = min(m.asked, now), min(m.tried, now)
 	m.next = min(m.next, now.Add(m.wait()))
 }
 
-func (m *Machine) claimed(a Answer, out []Effect) []Effect {
-	if m.asking != whose {
+func (m *Machine) claimed(in Claimed, out []Effect) []Effect {
+	a, answered := in.Answer, false
+	if answered, out = m.answered(whose, in.Try, a, out); !answered {
 		return out
 	}
-	m.asking, m.late = nothing, false
-	m.status.Checked = m.now
 	switch a.Verdict {
 	case NoBucket, Foreign, Unmarked, Damaged:
 		return m.disown(a, out)
@@ -227,18 +221,45 @@ func (m *Machine) claimed(a Answer, out []Effect) []Effect {
 		return out
 	}
 	m.claim = a
-	m.asking, m.asked = whether, m.now
-	return append(out, Probe{})
+	return m.ask(whether, out)
+}
+
+// ask opens a question.
+func (m *Machine) ask(q asking, out []Effect) []Effect {
+	m.asking, m.asked, m.first = q, m.now, m.try+1
+	return m.putQuestion(out)
+}
+
+// putQuestion puts the open one, once more if it was put before.
+func (m *Machine) putQuestion(out []Effect) []Effect {
+	m.try, m.tried, m.open = m.try+1, m.now, m.open+1
+	within := m.asked.Add(GiveUp).Sub(m.now)
+	if m.asking == whose {
+		return append(out, Claim{Try: m.try, Within: within})
+	}
+	return append(out, Probe{Try: m.try, Within: within})
+}
+
+// answered ends the open question, if this is its answer.
+func (m *Machine) answered(q asking, try Try, a Answer, out []Effect) (bool, []Effect) {
+	if m.asking != q || try < m.first {
+		return false, out
+	}
+	if m.open--; m.open > 0 && a.Late {
+		return false, out
+	}
+	m.asking, m.open = nothing, 0
+	m.status.Checked = m.now
+	return true, append(out, Drop{})
 }
 
 // probed ends a round. What the claim met counts where the probe met nothing: a store may
 // answer and refuse the marker.
-func (m *Machine) probed(a Answer, out []Effect) []Effect {
-	if m.asking != whether {
+func (m *Machine) probed(in Probed, out []Effect) []Effect {
+	a, answered := in.Answer, false
+	if answered, out = m.answered(whether, in.Try, a, out); !answered {
 		return out
 	}
-	m.asking, m.late = nothing, false
-	m.status.Checked = m.now
 	if a.Verdict == Accessible && m.claim.Verdict != Accessible {
 		a = m.claim
 	}
@@ -259,13 +280,22 @@ func (m *Machine) disown(a Answer, out []Effect) []Effect {
 	return out
 }
 
-// lateAnswer counts a question that is open for too long as one without an answer.
-func (m *Machine) lateAnswer() {
-	if m.asking == nothing || m.late || m.now.Sub(m.asked) < m.cfg.Timeout {
-		return
+// retryQuestion puts the open question again when it is time for that.
+func (m *Machine) retryQuestion(out []Effect) []Effect {
+	if at := m.retryAt(); at == 0 || m.now < at {
+		return out
 	}
-	m.late = true
-	m.unsure(fmt.Sprintf("no answer within %s", m.cfg.Timeout))
+	m.unsure(fmt.Sprintf("no answer within %s", Timeout))
+	return m.putQuestion(out)
+}
+
+// retryAt is when the open question is put again; 0: it is not.
+func (m *Machine) retryAt() pos.Millis {
+	at := m.tried.Add(Timeout)
+	if m.asking == nothing || at >= m.asked.Add(GiveUp) {
+		return 0
+	}
+	return at
 }
 
 // conclude ends a round with what it found.
@@ -285,7 +315,7 @@ func (m *Machine) conclude(a Answer) {
 // active sets a round for what was put. While one is under way next lies behind: it is set when
 // that ends.
 func (m *Machine) active() {
-	at := max(m.now, min(m.status.Checked, m.now).Add(m.cfg.Active))
+	at := max(m.now, min(m.status.Checked, m.now).Add(Active))
 	if m.used && at < m.next {
 		m.next, m.brief, m.used = at, true, false
 	}
@@ -294,10 +324,12 @@ func (m *Machine) active() {
 // wait is how long after a round the next one is.
 func (m *Machine) wait() time.Duration {
 	if m.status.well() {
-		return m.cfg.Interval
+		return m.interval
 	}
-	return m.cfg.Retry
+	return m.retry()
 }
+
+func (m *Machine) retry() time.Duration { return min(Retry, m.interval) }
 
 func (m *Machine) unsure(why string) {
 	if m.status.UnsureSince == 0 {
@@ -324,14 +356,14 @@ func (m *Machine) goOn(out []Effect) []Effect {
 		return out
 	}
 	if m.asking == nothing && m.next <= m.now {
-		m.asking, m.asked, m.claim = whose, m.now, Answer{}
-		out = append(out, Claim{})
+		m.claim = Answer{}
+		out = m.ask(whose, out)
 	}
-	switch {
-	case m.asking == nothing:
+	if m.asking == nothing {
 		return append(out, Wake{At: m.next})
-	case !m.late:
-		return append(out, Wake{At: m.asked.Add(m.cfg.Timeout)})
+	}
+	if at := m.retryAt(); at > 0 {
+		return append(out, Wake{At: at})
 	}
 	return out
 }
@@ -349,6 +381,9 @@ func (m *Machine) check() error {
 	}
 	if m.asking == nothing && m.next <= m.now {
 		return fmt.Errorf("S1: no question is open and the next round is past: %s at %s", m.next, m.now)
+	}
+	if (m.asking == nothing) != (m.open == 0) {
+		return fmt.Errorf("S1: %d tries are open, of question %d", m.open, m.asking)
 	}
 	if s.Owned != m.owned {
 		return fmt.Errorf("S2: shown as owned %v, is %v", s.Owned, m.owned)

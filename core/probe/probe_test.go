@@ -1,9 +1,9 @@
 package probe
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +30,8 @@ var (
 type rig struct {
 	t     testing.TB
 	m     *Machine
+	try   Try // the last one
+	open  int // tries
 	now   pos.Millis
 	wake  pos.Millis
 	notes []string // states told of
@@ -37,11 +39,20 @@ type rig struct {
 	aways int      // and not to be, as of UnsureSince
 }
 
-func newRig(t testing.TB) *rig { return &rig{t: t, m: New(Config{}), now: minute} }
+func newRig(t testing.TB) *rig { return &rig{t: t, m: New(0), now: minute} }
 
-// play steps and demands the effects, but for the wake and the notes, which are kept.
+// play steps and demands the effects, but for the wake and the notes, which are kept. An answer
+// is to the last try, unless it says to which.
 func (r *rig) play(in Input, want ...Effect) {
 	r.t.Helper()
+	switch was := in.(type) {
+	case Claimed:
+		was.Try = cmp.Or(was.Try, r.try)
+		in = was
+	case Probed:
+		was.Try = cmp.Or(was.Try, r.try)
+		in = was
+	}
 	var got []Effect
 	for _, e := range r.m.Step(in, nil) {
 		switch e := e.(type) {
@@ -58,16 +69,36 @@ func (r *rig) play(in Input, want ...Effect) {
 			if s := r.m.Status(); e.Since != s.UnsureSince || e.Why != s.UnsureWhy {
 				r.t.Fatalf("%+v of %+v", e, s)
 			}
-		case Admit, Claim, Probe, Refuse, Reclaimed:
+		case Claim:
+			got = append(got, r.within(e.Try, e.Within, Claim{}))
+		case Probe:
+			got = append(got, r.within(e.Try, e.Within, Probe{}))
+		case Drop:
+			r.open = 0
+		case Admit, Refuse, Reclaimed:
 			got = append(got, e)
 		}
 	}
 	if err := r.m.check(); err != nil {
 		r.t.Fatalf("after %+v: %v", in, err)
 	}
+	if r.m.asking == nothing && r.open > 0 {
+		r.t.Fatalf("after %+v: %d tries are left open", in, r.open)
+	}
 	if !slices.Equal(got, want) {
 		r.t.Fatalf("%+v: got %#v, want %#v", in, got, want)
 	}
+}
+
+// within keeps what try it is, and demands that it has the question's time, or what is left of it
+// beside others.
+func (r *rig) within(try Try, within time.Duration, e Effect) Effect {
+	r.t.Helper()
+	if within <= 0 || within > GiveUp || within == GiveUp && r.open > 0 {
+		r.t.Fatalf("try %d has %s beside %d others", try, within, r.open)
+	}
+	r.try, r.open = try, r.open+1
+	return e
 }
 
 // round goes to the next round and answers it. after is what the claim leads to.
@@ -243,26 +274,6 @@ func TestNoAnswerYetIsAReason(t *testing.T) {
 	r.shows("yes", 5*minute)
 }
 
-func TestAQuestionThatHangs(t *testing.T) {
-	r := newRig(t)
-	r.round(yes, yes, Admit{})
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
-	if r.wake != r.now+30*second {
-		t.Fatalf("woken at %d", r.wake)
-	}
-	r.now = r.wake
-	r.play(Tick{Now: r.now})
-	if s := r.m.Status().String(); !strings.Contains(s, "no answer within 30s") {
-		t.Fatal(s)
-	}
-	r.play(Tick{Now: r.now + 10*minute}) // no second one beside it
-	r.now += 10 * minute
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
-	r.play(Probed{Now: r.now, Answer: yes})
-	r.shows("yes", 5*minute)
-}
-
 // The marker goes while the prefix is ours, is damaged, and comes back: the gate closes, and
 // each change is told; it is looked at every few seconds until it is back.
 func TestTheMarkerGoesAndComes(t *testing.T) {
@@ -330,10 +341,14 @@ func TestTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	if c := New(Config{Interval: 2 * time.Second}).cfg; c.Retry != 2*time.Second || c.Timeout != 30*time.Second {
-		t.Errorf("%+v", c)
-	}
+// An interval that is shorter than the pause after a failure is that pause, too.
+func TestAShortInterval(t *testing.T) {
+	r := newRig(t)
+	r.m = New(2 * time.Second)
+	r.round(yes, yes, Admit{})
+	r.shows("yes", 2*second)
+	r.round(denied, denied)
+	r.shows("no (access denied): 403", 2*second)
 }
 
 // Whatever is answered in whatever order and at whatever time: the invariants hold, one
@@ -342,9 +357,9 @@ func TestSettings(t *testing.T) {
 // same effects.
 func TestPropertiesAndDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, twin := New(Config{}), New(Config{})
+		m, twin := New(0), New(0)
 		now, wake := minute, pos.Millis(0)
-		var open Effect
+		var open []Effect // tries at one question
 		admitted, ours := false, false
 		other := false // it was not ours for a while, or had no marker
 		step := func(in Input) {
@@ -360,10 +375,12 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 			for _, e := range out {
 				switch e := e.(type) {
 				case Claim, Probe:
-					if open != nil {
-						t.Fatalf("%T while %T is open", e, open)
+					if len(open) > 0 && reflect.TypeOf(open[0]) != reflect.TypeOf(e) {
+						t.Fatalf("%T while %T is open", e, open[0])
 					}
-					open = e
+					open = append(open, e)
+				case Drop:
+					open = nil
 				case Admit:
 					admitted = true
 				case Refuse:
@@ -405,14 +422,18 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 			case 2:
 				now = max(1, now-pos.Millis(rapid.Int64Range(0, int64(minute)).Draw(t, "back")))
 			}
-			answer := rapid.SampledFrom([]Answer{yes, unsure, denied, missing, foreign, gone, damaged}).Draw(t, "answer")
-			_, isClaim := open.(Claim)
+			answer := rapid.SampledFrom([]Answer{yes, unsure, late, denied, missing, foreign, gone, damaged}).Draw(t, "answer")
+			put, ended := Effect(nil), 0
+			if len(open) > 0 {
+				ended = rapid.IntRange(0, len(open)-1).Draw(t, "try")
+				put = open[ended]
+			}
 			switch {
 			case rapid.IntRange(0, 5).Draw(t, "look") == 0:
 				put := rapid.Bool().Draw(t, "put")
 				other = other || put
 				step(Restored{Now: now, Put: put})
-				if open == nil {
+				if len(open) == 0 {
 					t.Fatal("a look that was asked for does not begin")
 				}
 			case rapid.IntRange(0, 5).Draw(t, "doubt") == 0:
@@ -422,23 +443,27 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 				if m.status.well() && m.asking == nothing && m.next > now+10*second {
 					t.Fatalf("the next round is in %s", m.next.Sub(now))
 				}
-			case open == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
+			case put == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
 				step(Tick{Now: now})
-			case isClaim:
-				open = nil
-				ours = answer.Verdict == Accessible || ours && !answer.Verdict.disowns()
-				other = other || answer.Verdict.disowns()
-				step(Claimed{Now: now, Answer: answer})
+			default:
+				open = slices.Delete(open, ended, ended+1)
+				counts := !answer.Late || len(open) == 0
+				if probe, ok := put.(Probe); ok {
+					if answer.Verdict.disowns() {
+						answer = missing // the others only a claim finds
+						ours, other = false, true
+					}
+					step(Probed{Now: now, Try: probe.Try, Answer: answer})
+					continue
+				}
+				if counts {
+					ours = answer.Verdict == Accessible || ours && !answer.Verdict.disowns()
+					other = other || answer.Verdict.disowns()
+				}
+				step(Claimed{Now: now, Try: put.(Claim).Try, Answer: answer})
 				if ours && other && answer.Verdict == Accessible {
 					t.Fatal("nobody is told that it may be another store")
 				}
-			default:
-				open = nil
-				if answer.Verdict.disowns() {
-					answer = missing // the others only a claim finds
-					ours, other = false, true
-				}
-				step(Probed{Now: now, Answer: answer})
 			}
 		}
 	})

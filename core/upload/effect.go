@@ -89,7 +89,7 @@ type (
 	Release struct{ Ref pace.Ref }
 	// Withdraw takes back what was submitted to the governor, granted or not.
 	Withdraw struct{ Refs []pace.Ref }
-	// CancelUpload ends an Upload; its result no longer matters.
+	// CancelUpload ends an Upload whose time is over; its result no longer matters.
 	CancelUpload struct{ Ref pace.Ref }
 	// Abort ends everything of an earlier generation; no result of it matters.
 	Abort struct{}

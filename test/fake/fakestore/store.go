@@ -93,8 +93,8 @@ func (s *Store) before(ctx context.Context, op, what string) error {
 		case <-ctx.Done():
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return storeError(op, what, err, port.Timeout)
+	if ctx.Err() != nil {
+		return storeError(op, what, context.Cause(ctx), port.Timeout) // as net/http does
 	}
 	if s.Fault != nil {
 		if err := s.Fault(op, what); err != nil {

@@ -1,0 +1,95 @@
+package probe
+
+import (
+	"strings"
+	"testing"
+)
+
+var late = Answer{Verdict: Unsure, Why: "timed out", Late: true}
+
+// hangs begins a round whose first question is not answered, and puts it so many times.
+func (r *rig) hangs(tries int) {
+	r.t.Helper()
+	r.round(yes, yes, Admit{})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+	for range tries - 1 {
+		if r.wake != r.now+10*second {
+			r.t.Fatalf("woken in %d ms", r.wake-r.now)
+		}
+		r.play(Tick{Now: r.wake - 1}) // not yet
+		r.now = r.wake
+		r.play(Tick{Now: r.now}, Claim{})
+	}
+}
+
+// A question that is not answered is put again every ten seconds, for three minutes; the store is
+// away from the first of them on. However it is answered after that, it is.
+func TestAQuestionThatHangs(t *testing.T) {
+	r := newRig(t)
+	r.hangs(18)
+	if s := r.m.Status().String(); s != "unknown since 1970-01-01T00:06:10Z (no answer within 10s); yes before that" || r.aways != 1 {
+		t.Fatal(s, r.aways)
+	}
+	r.wake = 0
+	r.play(Tick{Now: r.now + 30*minute}) // no more of them, and no other round
+	if r.wake != 0 {
+		t.Fatalf("woken at %s", r.wake)
+	}
+	r.now += 30 * minute
+	for range 17 {
+		r.play(Claimed{Now: r.now, Answer: late})
+	}
+	r.play(Claimed{Now: r.now, Answer: late}, Probe{})
+	r.play(Probed{Now: r.now, Answer: late})
+	r.shows("unknown since 1970-01-01T00:06:10Z (timed out); yes before that", 5*second)
+}
+
+// The first answer counts, to whichever try; the others are dropped, and their ends are none, not
+// of the next question either.
+func TestTheFirstAnswerCounts(t *testing.T) {
+	for _, answered := range []Try{3, 4, 5} { // the first round had two questions
+		r := newRig(t)
+		r.hangs(3)
+		r.play(Claimed{Now: r.now, Try: answered, Answer: yes}, Probe{})
+		for try := Try(3); try <= 5; try++ {
+			r.play(Claimed{Now: r.now, Try: try, Answer: foreign})
+		}
+		r.play(Probed{Now: r.now, Answer: yes})
+		r.shows("yes", 5*minute)
+		r.now = r.wake
+		r.play(Tick{Now: r.now}, Claim{})
+		for try := Try(3); try <= 5; try++ {
+			r.play(Claimed{Now: r.now, Try: try, Answer: foreign})
+		}
+		r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	}
+}
+
+// A try whose time was over is no answer while another is open. A store that says no at last says
+// it for all.
+func TestATryThatIsLateIsNoAnswer(t *testing.T) {
+	r := newRig(t)
+	r.hangs(3)
+	r.play(Claimed{Now: r.now, Try: 4, Answer: late})
+	r.play(Claimed{Now: r.now, Try: 3, Answer: late})
+	r.play(Claimed{Now: r.now, Try: 5, Answer: unsure}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	if s := r.m.Status().String(); !strings.HasPrefix(s, "unknown since 1970-01-01T00:06:10Z (timed out)") {
+		t.Fatal(s)
+	}
+	r = newRig(t)
+	r.hangs(3)
+	r.play(Claimed{Now: r.now, Try: 4, Answer: unsure}, Probe{}) // which has failed, and is not late
+}
+
+// The second question of a round has a time of its own.
+func TestTheSecondQuestionHangs(t *testing.T) {
+	r := newRig(t)
+	r.hangs(2)
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 5*minute)
+}
