@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 )
 
 const (
@@ -51,9 +52,9 @@ type pool struct {
 	slots     chan struct{} // one element for each request that holds a slot
 	writes    chan struct{} // one for each of these that writes; nil: they have no bound of their own
 	transport *http.Transport
-	answers   answerTimes
 
 	mu      sync.Mutex
+	times   answertime.Times
 	life    context.Context // of the time from Open to Close; ended while the pool is closed
 	end     context.CancelFunc
 	conns   map[*conn]struct{}
@@ -259,7 +260,7 @@ type conn struct {
 	// asked is when a request was sent whole, in nanoseconds since 1970, as long as nothing of
 	// its answer has come; sending: it is not yet; 0: there is none.
 	asked atomic.Int64
-	extra atomic.Int64 // the time for the size of that request, in seconds
+	extra atomic.Int64 // the time for the size of that request, in nanoseconds
 	set   sync.Mutex   // held while a deadline is set
 }
 
@@ -269,7 +270,7 @@ type conn struct {
 func (c *conn) moved() error {
 	bound := stall
 	if c.asked.Load() > 0 {
-		bound = c.pool.answers.bound() + c.allowance()
+		bound = c.pool.bound() + c.allowance()
 	}
 	next := time.Now().Add(bound)
 	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(bound/10) {
@@ -279,7 +280,7 @@ func (c *conn) moved() error {
 }
 
 // allowance is what the store is given for the size of the request.
-func (c *conn) allowance() time.Duration { return time.Duration(c.extra.Load()) * time.Second }
+func (c *conn) allowance() time.Duration { return time.Duration(c.extra.Load()) }
 
 // hurry bounds the waiting for an answer anew, from when the request was sent.
 func (c *conn) hurry(bound time.Duration) {
@@ -313,13 +314,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	case err == nil && asked != 0:
 		c.asked.Store(0)
 		err = c.expire(time.Now().Add(stall)) // not as moved does: hurry may have set another
-		if c.pool.answers.answered(waited) {
-			c.pool.hurry()
-		}
+		c.pool.answered(waited)
 	case err == nil:
 		err = c.moved()
 	case asked > 0 && errors.Is(err, os.ErrDeadlineExceeded):
-		c.pool.answers.lost(waited)
+		c.pool.lost(waited)
 	}
 	return n, err
 }

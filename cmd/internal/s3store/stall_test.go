@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 )
 
 // deadlines is a connection that notes when it is to give up.
@@ -203,8 +204,8 @@ func TestALineThatStandsStillIsGivenUp(t *testing.T) {
 			{"an upload on a new connection", upload, 20 * time.Second, 22 * time.Second},
 			{"a get whose answer stops", half, 20 * time.Second, 20*time.Second + time.Second},
 			// On a connection that was used before net/http asks once more.
-			{"a get", get, leastAnswerTime, 3*leastAnswerTime + time.Second},
-			{"a get on a new connection", get, leastAnswerTime, 3*leastAnswerTime + time.Second},
+			{"a get", get, answertime.Least, 3*answertime.Least + time.Second},
+			{"a get on a new connection", get, answertime.Least, 3*answertime.Least + time.Second},
 		} {
 			wg.Go(func() {
 				began := time.Now()

@@ -10,43 +10,8 @@ import (
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 )
-
-// The time for an answer follows the longest of late, is doubled by each that does not come, up
-// to the first that does, and stays within its bounds.
-func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
-	var a answerTimes
-	answered := func(d time.Duration) func() bool { return func() bool { return a.answered(d) } }
-	lost := func(d time.Duration) func() bool { return func() bool { a.lost(d); return false } }
-	for i, c := range []struct {
-		learn func() bool
-		times int
-		want  time.Duration
-		ends  bool
-	}{
-		{answered(0), 1, 15 * time.Second, false},
-		{answered(time.Second), 1, 15 * time.Second, false},
-		{answered(10 * time.Second), 1, 40 * time.Second, false},
-		{answered(time.Second), 1, 37500 * time.Millisecond, false},
-		{answered(-time.Second), 20, 15 * time.Second, false}, // sooner than its size allows
-		{lost(15 * time.Second), 20, 30 * time.Second, false}, // given up together
-		{lost(30 * time.Second), 1, time.Minute, false},
-		{lost(time.Second), 1, time.Minute, false}, // of a connection that was asked earlier
-		{answered(0), 1, 15 * time.Second, true},
-		{answered(0), 1, 15 * time.Second, false},
-		{lost(15 * time.Second), 1, 30 * time.Second, false},
-		{answered(50 * time.Second), 1, time.Minute, true},
-		{answered(0), 50, 15 * time.Second, false},
-	} {
-		ended := false
-		for range c.times {
-			ended = c.learn() || ended
-		}
-		if got := a.bound(); got != c.want || ended != c.ends {
-			t.Errorf("step %d: %s, want %s; ended a spell: %v", i, got, c.want, ended)
-		}
-	}
-}
 
 // A store that thinks for most of a minute is given the time at the third try, and at once from
 // then on; one whose answer was lost with its connection costs a quarter of that.
@@ -105,8 +70,8 @@ func TestALargeRequestIsGivenTime(t *testing.T) {
 			t.Fatalf("what was not sent waits until %v", raw.set)
 		}
 		trace.WroteRequest(httptrace.WroteRequestInfo{})
-		c.pool.answers.lost(time.Minute)
-		c.hurry(leastAnswerTime)
+		c.pool.lost(time.Minute)
+		c.hurry(answertime.Least)
 		must(t, c.moved())
 		if want := []time.Duration{31 * time.Second, 31 * time.Second, 76 * time.Second}; !slices.Equal(raw.set, want) {
 			t.Errorf("deadlines %v, want %v", raw.set, want)

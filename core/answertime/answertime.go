@@ -1,0 +1,44 @@
+package answertime
+
+import "time"
+
+const (
+	// Least and Most are the bounds of what an answer is given, beside its Allowance.
+	Least = 15 * time.Second
+	Most  = time.Minute
+
+	factor = 4  // of the longest time of late
+	fading = 16 // a part of it is forgotten with each answer
+	// rate is at how many bytes a second a store is taken to make things durable, at least.
+	rate = 4 << 20
+)
+
+// Times is what is known of how long answers take. The zero value knows nothing.
+type Times struct {
+	slow  time.Duration // the longest of late
+	spell time.Duration // what answers are given that do not come; 0: the last one did
+}
+
+// Bound returns how long an answer is waited for, from Least to Most.
+func (t *Times) Bound() time.Duration {
+	return min(max(Least, factor*t.slow, t.spell), Most)
+}
+
+// Answered learns that an answer began after a time. It reports whether that ended a spell of
+// answers that did not come.
+func (t *Times) Answered(after time.Duration) bool {
+	ended := t.spell > 0
+	t.slow, t.spell = min(max(after, t.slow-t.slow/fading), Most), 0
+	return ended
+}
+
+// Lost learns that an answer was waited for in vain.
+func (t *Times) Lost(after time.Duration) {
+	t.spell = min(max(2*after, t.spell), Most)
+}
+
+// Allowance returns what an answer is given on top for what the store was sent and must make
+// durable before it answers, in whole seconds. A size below 0 is not known, and allows nothing.
+func Allowance(bytes int64) time.Duration {
+	return time.Duration(max(0, bytes)/rate) * time.Second
+}

@@ -1,0 +1,75 @@
+package answertime
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// The time for an answer follows the longest of late, is doubled by each that does not come, up
+// to the first that does, and stays within its bounds.
+func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
+	var a Times
+	answered := func(d time.Duration) func() bool { return func() bool { return a.Answered(d) } }
+	lost := func(d time.Duration) func() bool { return func() bool { a.Lost(d); return false } }
+	for i, c := range []struct {
+		learn func() bool
+		times int
+		want  time.Duration
+		ends  bool
+	}{
+		{answered(0), 1, 15 * time.Second, false},
+		{answered(time.Second), 1, 15 * time.Second, false},
+		{answered(10 * time.Second), 1, 40 * time.Second, false},
+		{answered(time.Second), 1, 37500 * time.Millisecond, false},
+		{answered(-time.Second), 20, 15 * time.Second, false}, // sooner than its size allows
+		{lost(15 * time.Second), 20, 30 * time.Second, false}, // given up together
+		{lost(30 * time.Second), 1, time.Minute, false},
+		{lost(time.Second), 1, time.Minute, false}, // of a connection that was asked earlier
+		{answered(0), 1, 15 * time.Second, true},
+		{answered(0), 1, 15 * time.Second, false},
+		{lost(15 * time.Second), 1, 30 * time.Second, false},
+		{answered(50 * time.Second), 1, time.Minute, true},
+		{answered(0), 50, 15 * time.Second, false},
+	} {
+		ended := false
+		for range c.times {
+			ended = c.learn() || ended
+		}
+		if got := a.Bound(); got != c.want || ended != c.ends {
+			t.Errorf("step %d: %s, want %s; ended a spell: %v", i, got, c.want, ended)
+		}
+	}
+}
+
+func TestWhatIsLargeIsAllowedMore(t *testing.T) {
+	for bytes, want := range map[int64]time.Duration{-1: 0, 0: 0, 4<<20 - 1: 0, 4 << 20: time.Second, 64 << 20: 16 * time.Second, 5 << 30: 1280 * time.Second} {
+		if got := Allowance(bytes); got != want {
+			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
+		}
+	}
+}
+
+// Whatever comes: the bounds hold; waiting in vain never shortens the time, and an answer that was
+// slow gives the next one at least as long.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a Times
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			before := a.Bound()
+			after := time.Duration(rapid.Int64Range(-int64(time.Second), int64(2*time.Minute)).Draw(t, "after"))
+			if rapid.Bool().Draw(t, "lost") {
+				a.Lost(after)
+				if a.Bound() < before {
+					t.Fatalf("%s after %s", a.Bound(), before)
+				}
+			} else if a.Answered(after); a.Bound() < min(after, Most) {
+				t.Fatalf("%s after an answer in %s", a.Bound(), after)
+			}
+			if b := a.Bound(); b < Least || b > Most {
+				t.Fatalf("%s", b)
+			}
+		}
+	})
+}

@@ -1,0 +1,11 @@
+// Package answertime decides how long the answer to a request is waited for that was sent whole.
+//
+// A store that works through a backlog has nothing to say for a minute. A connection that is gone
+// without a word says nothing either, and what waits for its answer holds up a whole stream. So the
+// time is some times the longest that answers took of late, and never short. While answers are
+// waited for in vain it is twice as long each time, for all that is known too short a time; the
+// first answer tells, and ends that: whatever hangs since then would long have been answered.
+//
+// TCP's timer of retransmission goes the same way (RFC 6298, sections 2 and 5), on a mean and a
+// deviation; a store's answers have no mean worth the name, so it is the longest here.
+package answertime
