@@ -60,6 +60,20 @@ func (r *rows) named(name string) (pos.StreamID, bool) {
 	return id, ok
 }
 
+// search returns the id behind what is one, or the name of a stream.
+func (r *rows) search(idOrName string) (pos.StreamID, bool) {
+	if row, ok := r.of(pos.StreamID(idOrName)); ok {
+		return row.ID, true
+	}
+	return r.named(idOrName)
+}
+
+// toRun returns the row of that id, of a stream that is to run here.
+func (r *rows) toRun(id string) (port.Stream, bool) {
+	row, ok := r.of(pos.StreamID(id))
+	return row, ok && row.Phase != port.PhaseDeleting
+}
+
 // all lists the streams that are to run here, in the order of their names.
 func (r *rows) all() []port.Stream {
 	r.mu.Lock()

@@ -164,10 +164,7 @@ var workers = map[string]string{idLog: idWriter, idStreamFactory: idReplicaReade
 func (n *Node) keptAs(factory, name string) string {
 	switch factory {
 	case idLog, idStreamFactory:
-		if row, ok := n.rows.of(pos.StreamID(name)); ok {
-			return row.ID.String()
-		}
-		id, _ := n.rows.named(name)
+		id, _ := n.rows.search(name)
 		return id.String()
 	case idCaptures:
 		for _, c := range n.cfg.Captures {

@@ -336,7 +336,9 @@ func TestAStartThatFailsIsTold(t *testing.T) {
 			refused(t, s.Restart(t.Context(), path), admin.Unavailable, "planned")
 		}
 		synctest.Wait()
-		refused(t, s.Restart(t.Context(), "node/tiering/stream_factory/shop"), admin.Unavailable, "log does not run")
+		for _, stream := range []string{"shop", s.id()} {
+			refused(t, s.Restart(t.Context(), "node/tiering/stream_factory/"+stream), admin.Unavailable, "log does not run")
+		}
 		s.metaFault.set(map[string]error{"stream": port.NotFound})
 		if e, ok := errors.AsType[*admin.Error](s.Restart(t.Context(), "node/log/shop")); !ok || e.Class != admin.NotFound {
 			t.Errorf("starting a stream that was deleted meanwhile: %v", e)

@@ -94,11 +94,9 @@ func (n *Node) Stream(ctx context.Context, name string) (admin.StreamStatus, err
 func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {
 	row, err := n.ports.Metadata.StreamByName(ctx, name)
 	if port.IsNotFound(err) {
-		for _, known := range n.rows.all() {
-			if known.ID.String() == name {
-				name = known.Name
-				row, err = n.ports.Metadata.StreamByName(ctx, name)
-			}
+		if known, ok := n.rows.toRun(name); ok {
+			name = known.Name
+			row, err = n.ports.Metadata.StreamByName(ctx, name)
 		}
 	}
 	if port.IsNotFound(err) {
@@ -112,10 +110,8 @@ func (n *Node) row(ctx context.Context, name string) (port.Stream, error) {
 
 // CreateStream implements admin.Node.
 func (n *Node) CreateStream(ctx context.Context, name string, args map[string]string) (admin.StreamStatus, error) {
-	for _, known := range n.rows.all() {
-		if known.ID.String() == name {
-			return admin.StreamStatus{}, &admin.Error{Class: admin.Exists, What: fmt.Sprintf("%q is the id of the stream %q", name, known.Name), Hint: "choose another name"}
-		}
+	if known, ok := n.rows.toRun(name); ok {
+		return admin.StreamStatus{}, &admin.Error{Class: admin.Exists, What: fmt.Sprintf("%q is the id of the stream %q", name, known.Name), Hint: "choose another name"}
 	}
 	row, err := n.createStream(ctx, name, args)
 	switch {

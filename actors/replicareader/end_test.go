@@ -70,6 +70,20 @@ func (s stubborn) SwapPointer(_ context.Context, id pos.StreamID, expected pos.R
 	return s.Metadata.SwapPointer(context.Background(), id, expected, next)
 }
 
+// startWithAPersistThatLasts starts a reader whose pointer takes 2 s to be swapped from slow on,
+// which it sets, and whose persist is under way.
+func (b *bench) startWithAPersistThatLasts(slow *atomic.Bool) *actors.Handle {
+	h := b.start(func(c *Config) { c.Metadata = stubborn{b.meta, slow} })
+	b.grow(4)
+	b.until(40)
+	slow.Store(true)
+	b.grow(10)
+	for b.status(h).Pipeline.EditsInPersist == 0 {
+		b.pass(10 * time.Millisecond)
+	}
+	return h
+}
+
 // What was given up in the middle of a persist is waited for as well: nothing of it moves
 // the pointer after the end.
 func TestItem28TheEndWaitsForAPersistThatIsNotToBeStopped(t *testing.T) {
@@ -79,15 +93,7 @@ func TestItem28TheEndWaitsForAPersistThatIsNotToBeStopped(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(b *bench) {
-				slow := &atomic.Bool{}
-				h := b.start(func(c *Config) { c.Metadata = stubborn{b.meta, slow} })
-				b.grow(4)
-				b.until(40)
-				slow.Store(true)
-				b.grow(10)
-				for b.status(h).Pipeline.EditsInPersist == 0 {
-					b.pass(10 * time.Millisecond)
-				}
+				h := b.startWithAPersistThatLasts(&atomic.Bool{})
 				b.pass(time.Second)
 				end(h)
 				<-h.Done()
@@ -216,14 +222,7 @@ func TestItem28TheEndWaitsForTheLaterOfTwoPersists(t *testing.T) {
 			}
 			return nil
 		}
-		h := b.start(func(c *Config) { c.Metadata = stubborn{b.meta, slow} })
-		b.grow(4)
-		b.until(40)
-		slow.Store(true)
-		b.grow(10)
-		for b.status(h).Pipeline.EditsInPersist == 0 {
-			b.pass(10 * time.Millisecond)
-		}
+		h := b.startWithAPersistThatLasts(slow)
 		h.Send(upload.StoreReclaimed{})
 		for swaps.Load() == 0 {
 			b.pass(10 * time.Millisecond)

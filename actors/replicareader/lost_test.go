@@ -143,15 +143,7 @@ func TestTheNewestListOfObjectsIsLost(t *testing.T) {
 // may free nothing for being in there.
 func TestASeamThatWaitsIsTakenBack(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		h := b.start()
-		b.grow(4)
-		b.until(40)
-		b.table.setDeaf(true)
-		b.grow(4)
-		b.pass(time.Minute)
-		if got := b.stored().Next; got != 80 || b.lastSeam() != 40 {
-			t.Fatalf("stored up to %s, seam %s: the test does not do what it is for", got, b.lastSeam())
-		}
+		h := b.startWithASeamThatWaits()
 		h.Send(upload.StoreDisowned{})
 		b.table.setDeaf(false)
 		b.replica.Kill()

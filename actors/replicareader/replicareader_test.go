@@ -261,17 +261,25 @@ func TestTheRowIsPutAgainWhenTheManifestReplicaComesBack(t *testing.T) {
 	})
 }
 
+// startWithASeamThatWaits starts a reader whose store holds everything below 80, while the seam
+// is 40: it waits for the row, which the deaf table does not take.
+func (b *bench) startWithASeamThatWaits() *actors.Handle {
+	b.t.Helper()
+	h := b.start()
+	b.grow(4)
+	b.until(40)
+	b.table.setDeaf(true)
+	b.grow(4)
+	b.pass(time.Minute)
+	if got := b.stored().Next; got != 80 || b.lastSeam() != 40 {
+		b.t.Fatalf("stored up to %s, the seam is %s: no seam waits", got, b.lastSeam())
+	}
+	return h
+}
+
 func TestTheSeamWaitsForTheRow(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		b.start()
-		b.grow(4)
-		b.until(40)
-		b.table.setDeaf(true)
-		b.grow(4)
-		b.pass(time.Minute)
-		if got := b.stored().Next; got != 80 || b.lastSeam() != 40 {
-			t.Fatalf("stored up to %s, seam %s", got, b.lastSeam())
-		}
+		b.startWithASeamThatWaits()
 		b.table.setDeaf(false)
 		b.replica.Kill()
 		<-b.replica.Done()
@@ -284,17 +292,9 @@ func TestTheSeamWaitsForTheRow(t *testing.T) {
 // stored itself may have been given up since.
 func TestASupersededWriterFreesNothing(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		b.start()
-		b.grow(4)
-		b.until(40)
-		b.table.setDeaf(true)
-		b.grow(4)
-		b.pass(time.Minute)
+		b.startWithASeamThatWaits()
 		p, err := b.meta.Pointer(b.t.Context(), streamID)
 		b.must(err)
-		if p.Next != 80 || b.lastSeam() != 40 {
-			t.Fatalf("stored up to %s, the seam is %s: the test does not do what it is for", p.Next, b.lastSeam())
-		}
 		theirs := port.Pointer{Revision: p.Revision + 1, Epoch: p.Epoch + 1, UID: 0xbee, Next: 40}
 		b.must(b.meta.SwapPointer(b.t.Context(), streamID, p.Revision, theirs))
 		b.grow(4)

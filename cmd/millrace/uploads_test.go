@@ -2,17 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/actors/admin"
 	"millrace/core/pos"
+	"millrace/core/settings"
 	"millrace/core/upload"
 )
 
@@ -120,4 +125,41 @@ func TestUploadRows(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+// answering is a transport that reaches no network.
+type answering func(r *http.Request) (*http.Response, error)
+
+func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Who waits long is told what hinders it within 10 s, also of what is new since, until its time is
+// up: the node is not asked for longer at once.
+func TestWhoWaitsIsToldWithinTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		node := answering(func(r *http.Request) (*http.Response, error) {
+			wait, err := settings.ParseSpan(r.URL.Query().Get("timeout"))
+			if err != nil {
+				return nil, err
+			}
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+			why := fmt.Sprintf(`{"error":"not yet","why":"stalled after %s"}`, time.Since(began))
+			return &http.Response{StatusCode: http.StatusGatewayTimeout, Body: io.NopCloser(strings.NewReader(why))}, nil
+		})
+		c := &client{base: "http://node", http: &http.Client{Transport: node}}
+		var told []string
+		_, _, err := c.durable("shop", 6, 25*time.Second, func(why string) {
+			told = append(told, fmt.Sprintf("%s: %s", time.Since(began), why))
+		})
+		if want := []string{"10s: stalled after 10s", "20s: stalled after 20s"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if f, ok := errors.AsType[*failure](err); !ok || f.why != "stalled after 25s" || time.Since(began) != 25*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
 }

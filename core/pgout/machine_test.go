@@ -41,21 +41,21 @@ func (s *story) step(in Input) {
 func describe(t *testing.T, e Effect) string {
 	switch e := e.(type) {
 	case *Append:
-		text := fmt.Sprintf("Append at %s", e.ExpectNext)
+		text := fmt.Appendf(nil, "Append at %s", e.ExpectNext)
 		for _, r := range e.Records {
 			d, err := DecodeRecord(r.Body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			text += fmt.Sprintf("; %c %s %s", d.Op, d.Source.Table, d.Position())
+			text = fmt.Appendf(text, "; %c %s %s", d.Op, d.Source.Table, d.Position())
 			if d.Source.Snapshot != SnapshotNo {
-				text += " " + string(d.Source.Snapshot)
+				text = append(text, " "+string(d.Source.Snapshot)...)
 			}
 			if d.Source.Last {
-				text += " last"
+				text = append(text, " last"...)
 			}
 		}
-		return text
+		return string(text)
 	case *SaveRow:
 		r := e.Row
 		return fmt.Sprintf("SaveRow %s timeline %d consistent %s E %s at %s, confirmed %s, revision %s", r.Phase, r.Timeline, r.Consistent, r.Event.Position, r.Event.Offset, r.Confirmed, r.Revision)

@@ -379,3 +379,38 @@ func TestWhatWaitsForTheDiskIsLag(t *testing.T) {
 	s.wal(730)
 	lag(0)
 }
+
+// A disk that syncs nothing for long has the marks thinned out. Of two commits the later one
+// stands for both, or what is not written would be confirmed; it waits since the earlier came.
+func TestMarksThatAreThinnedOutKeepTheOldestTime(t *testing.T) {
+	s := tell(t, testConfig)
+	s.resume(confirmed)
+	took := func(from, to pos.LSN) {
+		var messages []Message
+		for i := from; i < to; i++ {
+			b, c := begin(600+20*i), commit(600+20*i, 610+20*i)
+			b.Micros, c.Micros = int64(s.now)*1000, int64(s.now)*1000 // just now: nothing but the disk is behind
+			messages = append(messages, b, orders, insert("1"), c)
+		}
+		s.wal(590+20*to, messages...)
+		s.step(&Appended{At: s.at(), Next: s.m.log.next})
+	}
+	var came []pos.Millis
+	next := []pos.Offset{s.m.log.next} // behind so many commits
+	for i := range pos.LSN(6) {
+		s.now += 1000
+		took(i, i+1)
+		came, next = append(came, s.now), append(next, s.m.log.next)
+	}
+	s.now += 1000
+	took(6, maxMarks+1)
+	if n := len(s.m.confirm.marks); n != maxMarks/2+1 {
+		t.Fatalf("%d marks: they were not thinned out", n)
+	}
+	for synced, oldest := range []int{0, 0, 2, 2, 4} {
+		s.step(&Synced{At: s.at(), Next: next[synced]})
+		if got, want := s.m.Status(s.now).LagMillis, int64(s.now-came[oldest]); got != want {
+			t.Errorf("%d commits are synced, and the lag is %d ms, want %d", synced, got, want)
+		}
+	}
+}

@@ -31,16 +31,14 @@ func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
 	r.round(yes, yes, Admit{})
 	r.play(Stored{Now: r.now})
 	r.shows("yes", 10*second)
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
+	r.begin()
 	r.play(Stored{Now: r.now})
 	r.play(Claimed{Now: r.now, Answer: yes})
 	r.shows("yes", 10*second)
 	r.now += second
 	r.play(Stored{Now: r.now}) // no later for it
 	r.shows("yes", 9*second)
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
+	r.begin()
 	r.play(Claimed{Now: r.now, Answer: unsure}, Probe{}) // a doubt, which wants all
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("unknown since 1970-01-01T00:01:20Z (timed out); yes before that", 5*second)
@@ -53,8 +51,7 @@ func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
 	r.shows("yes", 5*minute)
 	r.round(yes, yes) // and so does the next one of the long interval, always
 	r.play(Stored{Now: r.now})
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
+	r.begin()
 	r.play(Claimed{Now: r.now, Answer: yes})
 	r.round(yes, yes)
 	r.shows("yes", 5*minute)
@@ -64,8 +61,7 @@ func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
 func TestWhatIsPutDuringARoundIsNotForgotten(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
+	r.begin()
 	r.now += 8 * second
 	r.play(Stored{Now: r.now})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
@@ -78,8 +74,7 @@ func TestABriefRoundThatIsLateIsNone(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
 	r.play(Stored{Now: r.now})
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
+	r.begin()
 	r.now += 10 * second
 	r.play(Tick{Now: r.now}, Claim{})
 	r.shows("unknown since 1970-01-01T00:01:20Z (no answer within 10s); yes before that", 10*second)

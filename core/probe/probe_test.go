@@ -101,14 +101,20 @@ func (r *rig) within(try Try, within time.Duration, e Effect) Effect {
 	return e
 }
 
+// begin goes to the next round, which asks whose the store is first.
+func (r *rig) begin() {
+	r.t.Helper()
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Claim{})
+}
+
 // round goes to the next round and answers it. after is what the claim leads to.
 func (r *rig) round(claim, answer Answer, after ...Effect) {
 	r.t.Helper()
 	if r.wake == 0 {
 		r.play(Start{Now: r.now}, Claim{})
 	} else {
-		r.now = r.wake
-		r.play(Tick{Now: r.now}, Claim{})
+		r.begin()
 	}
 	if claim.Verdict.disowns() {
 		r.play(Claimed{Now: r.now, Answer: claim}, after...)

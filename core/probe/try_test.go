@@ -11,8 +11,7 @@ var late = Answer{Verdict: Unsure, Why: "timed out", Late: true}
 func (r *rig) hangs(tries int) {
 	r.t.Helper()
 	r.round(yes, yes, Admit{})
-	r.now = r.wake
-	r.play(Tick{Now: r.now}, Claim{})
+	r.begin()
 	for range tries - 1 {
 		if r.wake != r.now+10*second {
 			r.t.Fatalf("woken in %d ms", r.wake-r.now)

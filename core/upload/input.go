@@ -64,8 +64,8 @@ type Local struct {
 //
 //sumtype:decl
 type Input interface {
-	input()
 	stamp() Stamp
+	stamped(s Stamp) Input
 }
 
 // Inputs. Those with a Gen answer the effect of that generation.
@@ -214,105 +214,34 @@ type FlightID uint64
 // WaiterID names an Await or a ForceCut. It is never used again.
 type WaiterID uint64
 
-func (s Stamp) stamp() Stamp { return s }
-
-func (Start) input()          {}
-func (Tick) input()           {}
-func (PointerRead) input()    {}
-func (RootRead) input()       {}
-func (RootsListed) input()    {}
-func (LookedFor) input()      {}
-func (Inspected) input()      {}
-func (ChunksRead) input()     {}
-func (Moved) input()          {}
-func (AnchorPut) input()      {}
-func (Granted) input()        {}
-func (GovernorUp) input()     {}
-func (Uploaded) input()       {}
-func (RootPut) input()        {}
-func (PointerSwapped) input() {}
-func (ReplicaUp) input()      {}
-func (Await) input()          {}
-func (ForceCut) input()       {}
-func (Retain) input()         {}
-func (StreamDeleted) input()  {}
-func (StoreAway) input()      {}
-func (StoreBack) input()      {}
-func (StoreDisowned) input()  {}
-func (StoreReclaimed) input() {}
-func (Reset) input()          {}
-
 // Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them
 // when their turn comes, so that time does not run backwards from one to the next.
-func Stamped(in Input, s Stamp) Input {
-	switch in := in.(type) {
-	case Start:
-		return Start{s}
-	case Tick:
-		return Tick{s}
-	case GovernorUp:
-		return GovernorUp{s}
-	case ReplicaUp:
-		return ReplicaUp{s}
-	case StreamDeleted:
-		return StreamDeleted{s}
-	case StoreAway:
-		in.Stamp = s
-		return in
-	case StoreBack:
-		return StoreBack{s}
-	case StoreDisowned:
-		return StoreDisowned{s}
-	case StoreReclaimed:
-		return StoreReclaimed{s}
-	case Reset:
-		in.Stamp = s
-		return in
-	case PointerRead:
-		in.Stamp = s
-		return in
-	case RootRead:
-		in.Stamp = s
-		return in
-	case RootsListed:
-		in.Stamp = s
-		return in
-	case LookedFor:
-		in.Stamp = s
-		return in
-	case Inspected:
-		in.Stamp = s
-		return in
-	case ChunksRead:
-		in.Stamp = s
-		return in
-	case Moved:
-		in.Stamp = s
-		return in
-	case AnchorPut:
-		in.Stamp = s
-		return in
-	case Granted:
-		in.Stamp = s
-		return in
-	case Uploaded:
-		in.Stamp = s
-		return in
-	case RootPut:
-		in.Stamp = s
-		return in
-	case PointerSwapped:
-		in.Stamp = s
-		return in
-	case Await:
-		in.Stamp = s
-		return in
-	case ForceCut:
-		in.Stamp = s
-		return in
-	case Retain:
-		in.Stamp = s
-		return in
-	}
-	return in
-}
+func Stamped(in Input, s Stamp) Input { return in.stamped(s) }
+
+func (s Stamp) stamp() Stamp { return s }
+
+func (in Start) stamped(s Stamp) Input          { in.Stamp = s; return in }
+func (in Tick) stamped(s Stamp) Input           { in.Stamp = s; return in }
+func (in PointerRead) stamped(s Stamp) Input    { in.Stamp = s; return in }
+func (in RootRead) stamped(s Stamp) Input       { in.Stamp = s; return in }
+func (in RootsListed) stamped(s Stamp) Input    { in.Stamp = s; return in }
+func (in LookedFor) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in Inspected) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in ChunksRead) stamped(s Stamp) Input     { in.Stamp = s; return in }
+func (in Moved) stamped(s Stamp) Input          { in.Stamp = s; return in }
+func (in AnchorPut) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in Granted) stamped(s Stamp) Input        { in.Stamp = s; return in }
+func (in GovernorUp) stamped(s Stamp) Input     { in.Stamp = s; return in }
+func (in Uploaded) stamped(s Stamp) Input       { in.Stamp = s; return in }
+func (in RootPut) stamped(s Stamp) Input        { in.Stamp = s; return in }
+func (in PointerSwapped) stamped(s Stamp) Input { in.Stamp = s; return in }
+func (in ReplicaUp) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in Await) stamped(s Stamp) Input          { in.Stamp = s; return in }
+func (in ForceCut) stamped(s Stamp) Input       { in.Stamp = s; return in }
+func (in Retain) stamped(s Stamp) Input         { in.Stamp = s; return in }
+func (in StreamDeleted) stamped(s Stamp) Input  { in.Stamp = s; return in }
+func (in StoreAway) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in StoreBack) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in StoreDisowned) stamped(s Stamp) Input  { in.Stamp = s; return in }
+func (in StoreReclaimed) stamped(s Stamp) Input { in.Stamp = s; return in }
+func (in Reset) stamped(s Stamp) Input          { in.Stamp = s; return in }
