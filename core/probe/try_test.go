@@ -56,8 +56,7 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 		}
 		r.play(Probed{Now: r.now, Answer: yes})
 		r.shows("yes", 5*minute)
-		r.now = r.wake
-		r.play(Tick{Now: r.now}, Claim{})
+		r.begin()
 		for try := Try(3); try <= 5; try++ {
 			r.play(Claimed{Now: r.now, Try: try, Answer: foreign})
 		}
