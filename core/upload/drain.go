@@ -132,8 +132,8 @@ func (m *Machine) tail() pos.Offset {
 // passed notes that local retention has removed records that were not uploaded.
 func (m *Machine) passed(from, floor pos.Offset) {
 	m.counts.FloorPassed++
-	m.passing++
-	m.sparse(m.passing, LevelWarn, fmt.Sprintf("local retention has removed [%s, %s) before it was uploaded", from, floor))
+	m.failures.passed++
+	m.sparse(m.failures.passed, LevelWarn, fmt.Sprintf("local retention has removed [%s, %s) before it was uploaded", from, floor))
 }
 
 func (m *Machine) wakeDrain(earliest func(pos.Millis)) {

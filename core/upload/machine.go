@@ -62,10 +62,8 @@ type Machine struct {
 	assembly *fragment.Assembly
 	flights  []*flight // in the order they were cut
 
-	away    retry // fails > 0: the store failed, or is said to be away, and has stored nothing since
-	failing int   // uploads that failed since the last that did not
-	told    failures
-	passing int // times that the floor passed what was not uploaded, since then
+	away     retry // fails > 0: the store failed, or is said to be away, and has stored nothing since
+	failures failures
 
 	lastFlight FlightID
 	lastRef    pace.Ref
@@ -96,8 +94,8 @@ type retry struct {
 	fails   int        // in a row
 	at      pos.Millis // not before
 	since   pos.Millis // the first of them
-	lasting bool       // the last was no transient one
-	stuck   bool       // one of them was none
+	lasting bool       // the last was one that does not pass by itself
+	stuck   bool       // one of them was: a stall from the first of them on
 	why     string     // the last
 }
 

@@ -191,10 +191,10 @@ func (m *Machine) uploaded(in Uploaded) {
 	m.emit(Release{Ref: f.ref})
 	f.ref, f.deadline, f.stage, f.retry = 0, 0, stageUploaded, retry{}
 	m.back()
-	if m.told.open {
-		m.note(LevelInfo, fmt.Sprintf("uploads go on; %d have failed one after the other", m.failing))
+	if m.failures.told {
+		m.note(LevelInfo, fmt.Sprintf("uploads go on; %d have failed one after the other", m.failures.row))
 	}
-	m.failing, m.passing, m.told.open = 0, 0, false
+	m.failures.row, m.failures.passed, m.failures.told = 0, 0, false
 	m.counts.Transfers++
 	m.counts.BytesTransferred += f.frag.Size
 	m.collectRemnants(f)
@@ -228,11 +228,13 @@ func (m *Machine) flightFailed(f *flight, r Result, floor pos.Offset) {
 	m.tellFailure(fmt.Sprintf("uploads fail, of fragment [%s, %s): %s", f.frag.First, f.frag.Next, r.Why))
 }
 
-// failures is what of failed uploads goes into the log.
+// failures is what the log is told of failed uploads.
 type failures struct {
-	count int        // since calm was last
-	last  pos.Millis // when
-	open  bool       // of those in a row, which nothing has ended yet, one was told
+	row    int        // since the last upload that did not fail
+	told   bool       // one of that row was
+	passed int        // times that the floor passed what was not uploaded, since then
+	count  int        // since calm was last
+	last   pos.Millis // when
 }
 
 const (
@@ -246,15 +248,15 @@ const (
 // between or none. What has not failed for some while, and then does again and again, is told
 // of anew.
 func (m *Machine) tellFailure(text string) {
-	t := &m.told
-	if m.at.Now.Sub(t.last) > calm {
-		t.count = 0
+	f := &m.failures
+	if m.at.Now.Sub(f.last) > calm {
+		f.count = 0
 	}
-	m.failing++
-	t.count++
-	t.last = m.at.Now
-	if sparse(t.count) || m.failing >= lastsFrom && sparse(m.failing) {
-		t.open = true
+	f.row++
+	f.count++
+	f.last = m.at.Now
+	if sparse(f.count) || f.row >= lastsFrom && sparse(f.row) {
+		f.told = true
 		m.note(LevelWarn, text)
 	}
 }
