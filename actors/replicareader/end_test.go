@@ -264,7 +264,7 @@ func TestAnUploadsEndHasACause(t *testing.T) {
 		if cause := <-store.causes; !errors.Is(cause, context.DeadlineExceeded) {
 			t.Errorf("after %s the cause is %v", time.Since(began), cause)
 		}
-		b.pass(10 * time.Second) // it is tried again
+		b.pass(10 * time.Second)        // it is tried again
 		h.Send(upload.StoreReclaimed{}) // all begins anew
 		if cause := <-store.causes; !errors.Is(cause, context.Canceled) {
 			t.Errorf("given up for another reason, the cause is %v", cause)

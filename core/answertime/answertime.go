@@ -3,9 +3,10 @@ package answertime
 import "time"
 
 const (
-	// Least and Most are the bounds of what an answer is given, beside its Allowance.
+	// Least is what an answer is given at least, beside its Allowance.
 	Least = 15 * time.Second
-	Most  = time.Minute
+	// Most is what it is given at most.
+	Most = time.Minute
 
 	factor = 4  // of the longest time of late
 	fading = 16 // a part of it is forgotten with each answer

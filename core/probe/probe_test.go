@@ -45,13 +45,13 @@ func newRig(t testing.TB) *rig { return &rig{t: t, m: New(0), now: minute} }
 // is to the last try, unless it says to which.
 func (r *rig) play(in Input, want ...Effect) {
 	r.t.Helper()
-	switch was := in.(type) {
-	case Claimed:
-		was.Try = cmp.Or(was.Try, r.try)
-		in = was
-	case Probed:
-		was.Try = cmp.Or(was.Try, r.try)
-		in = was
+	if to, ok := in.(Claimed); ok {
+		to.Try = cmp.Or(to.Try, r.try)
+		in = to
+	}
+	if to, ok := in.(Probed); ok {
+		to.Try = cmp.Or(to.Try, r.try)
+		in = to
 	}
 	var got []Effect
 	for _, e := range r.m.Step(in, nil) {
