@@ -8,8 +8,8 @@ const (
 	// Most is what it is given at most.
 	Most = time.Minute
 
-	factor = 4  // of the longest time of late
-	fading = 16 // a part of it is forgotten with each answer
+	factor = 4 // of the longest time of late
+	fading = 4 // a part of it is forgotten with each answer
 	// rate is at how many bytes a second a store is taken to make things durable, at least.
 	rate = 4 << 20
 )
@@ -32,6 +32,10 @@ func (t *Times) Answered(after time.Duration) bool {
 	t.slow, t.spell = min(max(after, t.slow-t.slow/fading), Most), 0
 	return ended
 }
+
+// Back learns that a spell of answers to other requests has ended, which says that the store was
+// away and is back.
+func (t *Times) Back() { t.spell = 0 }
 
 // Lost learns that an answer was waited for in vain.
 func (t *Times) Lost(after time.Duration) {

@@ -12,6 +12,7 @@ import (
 func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 	var a Times
 	answered := func(d time.Duration) func() bool { return func() bool { return a.Answered(d) } }
+	back := func() bool { a.Back(); return false }
 	lost := func(d time.Duration) func() bool { return func() bool { a.Lost(d); return false } }
 	for i, c := range []struct {
 		learn func() bool
@@ -22,7 +23,7 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 		{answered(0), 1, 15 * time.Second, false},
 		{answered(time.Second), 1, 15 * time.Second, false},
 		{answered(10 * time.Second), 1, 40 * time.Second, false},
-		{answered(time.Second), 1, 37500 * time.Millisecond, false},
+		{answered(time.Second), 1, 30 * time.Second, false},
 		{answered(-time.Second), 20, 15 * time.Second, false}, // sooner than its size allows
 		{lost(15 * time.Second), 20, 30 * time.Second, false}, // given up together
 		{lost(30 * time.Second), 1, time.Minute, false},
@@ -31,7 +32,12 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 		{answered(0), 1, 15 * time.Second, false},
 		{lost(15 * time.Second), 1, 30 * time.Second, false},
 		{answered(50 * time.Second), 1, time.Minute, true},
-		{answered(0), 50, 15 * time.Second, false},
+		{lost(time.Minute), 1, time.Minute, false},
+		{answered(0), 10, 15 * time.Second, true},
+		{answered(6 * time.Second), 1, 24 * time.Second, false},
+		{lost(24 * time.Second), 1, 48 * time.Second, false},
+		{back, 1, 24 * time.Second, false}, // it was slow before
+		{answered(0), 1, 18 * time.Second, false},
 	} {
 		ended := false
 		for range c.times {

@@ -125,7 +125,7 @@ func TestEachFaultHasItsClass(t *testing.T) {
 			s.GeneralPool().Close() // so that no connection from before is used
 			s.GeneralPool().Open()
 			must(t, p.Set(c.faults))
-			for op, err := range doWithin(t.Context(), patience(c.faults), s.General()) {
+			for op, err := range doWithin(t.Context(), timeFor(c.faults), s.General()) {
 				if (c.ops == "" || strings.Contains(c.ops, op)) && port.ClassOf(err) != c.want {
 					t.Errorf("%s: %v, want class %q", op, err, c.want)
 				}
@@ -144,8 +144,8 @@ func TestEachFaultHasItsClass(t *testing.T) {
 	}
 }
 
-// patience is how long an operation may take: not long if it is to run out of time.
-func patience(f faultproxy.Faults) time.Duration {
+// timeFor is how long an operation may take: not long if it is to run out of time.
+func timeFor(f faultproxy.Faults) time.Duration {
 	if f.BlackHole {
 		return 30 * time.Millisecond
 	}
@@ -355,8 +355,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		s := open(t, cfg)
 		for _, f := range []faultproxy.Faults{{}, {CutAnswer: 20}, {BlackHole: true}, {CutRequest: 1000, Reset: true}} {
 			must(t, p.Set(f))
-			doWithin(t.Context(), patience(f), s.General())
-			doWithin(t.Context(), patience(f), s.Uploads())
+			doWithin(t.Context(), timeFor(f), s.General())
+			doWithin(t.Context(), timeFor(f), s.Uploads())
 		}
 		must(t, s.Close())
 		must(t, p.Close())

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"millrace/actors/port"
-	"millrace/core/answertime"
 )
 
 const (
@@ -52,9 +51,9 @@ type pool struct {
 	slots     chan struct{} // one element for each request that holds a slot
 	writes    chan struct{} // one for each of these that writes; nil: they have no bound of their own
 	transport *http.Transport
+	patience  *patience
 
 	mu      sync.Mutex
-	times   answertime.Times
 	life    context.Context // of the time from Open to Close; ended while the pool is closed
 	end     context.CancelFunc
 	conns   map[*conn]struct{}
@@ -65,6 +64,7 @@ type pool struct {
 
 func newPool(max int, roots *x509.CertPool) *pool {
 	p := &pool{slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
+	share(p)
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
@@ -138,13 +138,14 @@ func (p *pool) Stats() port.PoolStats {
 // redirection and repeats nothing. It is the HTTP client of the SDK.
 func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	caller := req.Context()
-	life, giveBack, err := p.take(caller, req.Method != http.MethodGet && req.Method != http.MethodHead)
+	write := req.Method != http.MethodGet && req.Method != http.MethodHead
+	life, giveBack, err := p.take(caller, write)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(caller)
 	stop := context.AfterFunc(life, func() { cancel(errClosed) })
-	req = req.WithContext(httptrace.WithClientTrace(ctx, patient(req.ContentLength)))
+	req = req.WithContext(httptrace.WithClientTrace(ctx, patient(req.ContentLength, write)))
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
@@ -260,6 +261,7 @@ type conn struct {
 	// asked is when a request was sent whole, in nanoseconds since 1970, as long as nothing of
 	// its answer has come; sending: it is not yet; 0: there is none.
 	asked atomic.Int64
+	write atomic.Bool  // what that request does
 	extra atomic.Int64 // the time for the size of that request, in nanoseconds
 	set   sync.Mutex   // held while a deadline is set
 }
@@ -270,7 +272,7 @@ type conn struct {
 func (c *conn) moved() error {
 	bound := stall
 	if c.asked.Load() > 0 {
-		bound = c.pool.bound() + c.allowance()
+		bound = c.pool.patience.bound(c.write.Load()) + c.allowance()
 	}
 	next := time.Now().Add(bound)
 	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(bound/10) {
@@ -282,16 +284,23 @@ func (c *conn) moved() error {
 // allowance is what the store is given for the size of the request.
 func (c *conn) allowance() time.Duration { return time.Duration(c.extra.Load()) }
 
-// hurry bounds the waiting for an answer anew, from when the request was sent.
-func (c *conn) hurry(bound time.Duration) {
+// hurry bounds the waiting for an answer anew, from when the request was sent. One whose time is
+// over by that teaches nothing more: it was asked before.
+func (c *conn) hurry() {
+	bound := c.pool.patience.bound(c.write.Load()) + c.allowance()
 	c.set.Lock()
 	defer c.set.Unlock()
-	if asked := c.asked.Load(); asked > 0 {
-		at := time.Unix(0, asked).Add(bound + c.allowance())
-		c.until.Store(at.UnixNano())
-		if c.SetDeadline(at) != nil {
-			return // it is closed, as whoever reads it is told
-		}
+	asked := c.asked.Load()
+	if asked <= 0 {
+		return
+	}
+	at := time.Unix(0, asked).Add(bound)
+	if !at.After(time.Now()) && !c.asked.CompareAndSwap(asked, 0) {
+		return // its answer came
+	}
+	c.until.Store(at.UnixNano())
+	if c.SetDeadline(at) != nil {
+		return // it is closed, as whoever reads it is told
 	}
 }
 
@@ -314,11 +323,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	case err == nil && asked != 0:
 		c.asked.Store(0)
 		err = c.expire(time.Now().Add(stall)) // not as moved does: hurry may have set another
-		c.pool.answered(waited)
+		c.pool.patience.answered(c.write.Load(), waited)
 	case err == nil:
 		err = c.moved()
 	case asked > 0 && errors.Is(err, os.ErrDeadlineExceeded):
-		c.pool.lost(waited)
+		c.pool.patience.lost(c.write.Load(), waited)
 	}
 	return n, err
 }

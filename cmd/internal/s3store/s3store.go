@@ -63,6 +63,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	ring := newKeyring(cfg)
 	uploads, general := newPool(cfg.UploadConnections, roots), newPool(cfg.GeneralConnections, roots)
+	share(uploads, general)
 	// Manifests are put and objects deleted through it too: a store that is slow to take
 	// these must not keep readers waiting.
 	general.writes = make(chan struct{}, max(1, cfg.GeneralConnections/2))

@@ -35,7 +35,7 @@ func (d *deadlines) SetDeadline(t time.Time) error {
 func TestTheDeadlineFollowsWhatMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := &deadlines{at: time.Now()}
-		c := &conn{Conn: raw, pool: &pool{}}
+		c := &conn{Conn: raw, pool: newPool(1, nil)}
 		for range 50 {
 			must(t, c.moved())
 			<-time.After(100 * time.Millisecond)
@@ -101,6 +101,11 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "10")
 			w.WriteHeader(http.StatusOK)
 			w.(http.Flusher).Flush()
+		}
+		if strings.HasSuffix(r.URL.Path, "/taken") {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				return
+			}
 		}
 		<-s.silent
 		return
