@@ -211,7 +211,7 @@ type (
 // FlightID names a fragment from its cut to its end. It is never used again.
 type FlightID uint64
 
-// WaiterID names an Await or a ForceCut. It is never used again.
+// WaiterID names an Await, a ForceCut or a Reset. It is never used again.
 type WaiterID uint64
 
 // Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them
