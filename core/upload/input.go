@@ -136,10 +136,9 @@ type (
 	}
 	// GovernorUp says that a governor started: it knows of nothing that was submitted.
 	GovernorUp struct{ Stamp }
-	// Uploaded answers Upload.
+	// Uploaded answers Upload, by its ref.
 	Uploaded struct {
 		Stamp
-		Gen   Gen
 		Ref   pace.Ref
 		Floor pos.Offset // LF at that moment
 		Result
