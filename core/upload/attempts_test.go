@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -19,5 +20,23 @@ func TestItem13ALateUploadDoesNotStandForTheNext(t *testing.T) {
 	}
 	if r.upload(again.Ref); r.m.Status().Remote.Next != 120 {
 		t.Fatalf("applied up to %s", r.m.Status().Remote.Next)
+	}
+}
+
+// Of what failed attempts may have left, the latest are remembered and collected: an outage must
+// not fill the memory.
+func TestWhatTheLatestAttemptsMayHaveLeftIsCollected(t *testing.T) {
+	r := opened(t, testConfig, stored(), log(0, 120))
+	ref, failed := r.chunks(100, 120)[0].Ref, []string(nil)
+	for range maxRemnants + 2 {
+		failed = append(failed, r.grant(ref).Key)
+		r.failUpload(ref, FaultLasting, 0)
+		r.after(30 * time.Second)
+		ref = one[Submit](r).Ref
+	}
+	r.grant(ref)
+	r.upload(ref)
+	if got := one[Collect](r).Keys; !slices.Equal(got, failed[2:]) {
+		t.Fatalf("collected %d, %v, want %v", len(got), got, failed[2:])
 	}
 }
