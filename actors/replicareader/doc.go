@@ -9,6 +9,6 @@
 // Describe as requests. Its status is an upload.Status.
 //
 // Everything that takes time is a task. One generation of them is given up at a time;
-// what they return afterwards is told by its generation. At a stop a persist under way
-// is ended, and its end is waited for: the successor must not meet it.
+// what they return afterwards is told by its generation, or an upload's ref. At a stop a
+// persist under way is ended, and its end is waited for: the successor must not meet it.
 package replicareader

@@ -59,7 +59,7 @@ type replicaReader struct {
 	started uint64 // tasks
 	// persists are the tasks of persists that were cancelled, and may not have ended yet.
 	persists []*actors.Task
-	waiters  map[upload.WaiterID]*actors.Request // who waits for an upload.Durable or CutAnswer
+	waiters  map[upload.WaiterID]*actors.Request // who waits for an upload.Durable, CutAnswer or ResetAnswer
 	asked    upload.WaiterID                     // the last
 	seam     seam
 	counted  upload.Counts

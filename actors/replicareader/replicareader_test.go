@@ -263,9 +263,9 @@ func TestTheRowIsPutAgainWhenTheManifestReplicaComesBack(t *testing.T) {
 
 // startWithASeamThatWaits starts a reader whose store holds everything below 80, while the seam
 // is 40: it waits for the row, which the deaf table does not take.
-func (b *bench) startWithASeamThatWaits() *actors.Handle {
+func (b *bench) startWithASeamThatWaits(change ...func(*Config)) *actors.Handle {
 	b.t.Helper()
-	h := b.start()
+	h := b.start(change...)
 	b.grow(4)
 	b.until(40)
 	b.table.setDeaf(true)

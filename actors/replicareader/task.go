@@ -165,7 +165,7 @@ func (r *replicaReader) swapPointer(ctx context.Context, e upload.SwapPointer) u
 func (r *replicaReader) upload(ctx context.Context, e upload.Upload) upload.Input {
 	b := newBody(ctx, r.cfg.Disk, string(r.id), e.Fragment)
 	err := errors.Join(r.put(ctx, e, b), b.Close())
-	return upload.Uploaded{Gen: e.Gen, Ref: e.Ref, Floor: r.cfg.Local.First(), Result: resultOf(err)}
+	return upload.Uploaded{Ref: e.Ref, Floor: r.cfg.Local.First(), Result: resultOf(err)}
 }
 
 func (r *replicaReader) put(ctx context.Context, e upload.Upload, b *body) error {

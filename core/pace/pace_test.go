@@ -151,6 +151,17 @@ func TestItem33(t *testing.T) {
 	play(t, m, End{Done: Done{alice, 1}})
 }
 
+// A ref that is granted twice is one transfer, of the size that it had last.
+func TestARefThatIsGrantedTwiceIsOneTransfer(t *testing.T) {
+	m := New(Config{MaxInFlight: 2}, 0)
+	want(t, play(t, m, ask(0, alice, 1, 10)), Grant{alice, 1})
+	want(t, play(t, m, ask(0, alice, 1, 30)), Grant{alice, 1})
+	if s := m.Status(); s.InFlight != 1 || s.InFlightBytes != 30 {
+		t.Fatalf("status %+v", s)
+	}
+	want(t, play(t, m, ask(0, bob, 1, 10)), Grant{bob, 1})
+}
+
 func TestAClockThatRunsBackwardsAddsNothing(t *testing.T) {
 	m := New(Config{BytesPerSecond: 1000, Burst: 200}, 10_000)
 	play(t, m, ask(10_000, alice, 1, 200))

@@ -62,7 +62,6 @@ type (
 	// way: Uploaded. Doubted: the last attempt failed for good, perhaps because they are damaged;
 	// they are read through before anything is sent.
 	Upload struct {
-		Gen      Gen
 		Ref      pace.Ref
 		Key      string
 		Fragment *fragment.Fragment // its UID is the key's

@@ -136,10 +136,9 @@ type (
 	}
 	// GovernorUp says that a governor started: it knows of nothing that was submitted.
 	GovernorUp struct{ Stamp }
-	// Uploaded answers Upload.
+	// Uploaded answers Upload, by its ref.
 	Uploaded struct {
 		Stamp
-		Gen   Gen
 		Ref   pace.Ref
 		Floor pos.Offset // LF at that moment
 		Result
@@ -211,7 +210,7 @@ type (
 // FlightID names a fragment from its cut to its end. It is never used again.
 type FlightID uint64
 
-// WaiterID names an Await or a ForceCut. It is never used again.
+// WaiterID names an Await, a ForceCut or a Reset. It is never used again.
 type WaiterID uint64
 
 // Stamped returns the input with its stamp. Tasks make inputs; the shell stamps them

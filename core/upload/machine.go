@@ -29,8 +29,8 @@ type Machine struct {
 	cfg   Config
 	gen   Gen
 	phase phase
-	until pos.Millis // waiting, stalled: when to go on; 0 in waiting: when the log moves
-	why   string     // waiting, stalled
+	until pos.Millis // waiting, stalled, short: when to go on; 0 in short: when the log moves
+	why   string     // waiting, stalled, short, and while it is tried again; stopped
 	fails int        // resolutions that did not lead to a persist, in a row
 
 	pointer Pointer            // in the metadata store

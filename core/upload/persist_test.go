@@ -253,7 +253,7 @@ func TestItem13LateResultsAreDropped(t *testing.T) {
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 180)})
 	before := r.m.Status()
 	for _, in := range []Input{
-		Uploaded{Stamp: r.stamp(), Gen: old, Ref: refs[1]},
+		Uploaded{Stamp: r.stamp(), Ref: refs[1]},
 		ChunksRead{Stamp: r.stamp(), Gen: old, Chunks: chunksOf(100, 120)},
 		Moved{Stamp: r.stamp(), Gen: old},
 		RootPut{Stamp: r.stamp(), Gen: old},

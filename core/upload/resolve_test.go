@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/core/manifest"
 	"millrace/core/pos"
 	"millrace/core/segment"
 )
@@ -67,21 +68,30 @@ func TestItem10MissingRootIsNeverAnEmptyManifest(t *testing.T) {
 }
 
 // Item 11: nothing that is remembered stands for the root, and an older root in its place is
-// not trusted.
+// not trusted, be it told by its revision, its epoch or its end alone.
 func TestItem11OldRootIsNotTrusted(t *testing.T) {
-	old, current := manifestOf(2, 7, entryAt(0, 50, 1)), manifestOf(2, 9, entryAt(0, 50, 1), entryAt(50, 100, 2))
-	r := opened(t, testConfig, old, log(0, 140))
-	r.m.restart("a test says so")
-	r.after(time.Minute)
-	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(current)})
-	if got := one[ReadRoot](r).Key; got != "p/s/metadata/root.2.9.0000000000000abc.manifest" {
-		t.Fatalf("reads %s", got)
-	}
-	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: old.Encode()})
-	none[LookFor](r)
-	none[Inspect](r)
-	if s := r.m.Status().Stream; s.State != "stalled" {
-		t.Fatalf("status %+v", s)
+	first, second := entryAt(0, 50, 1), entryAt(50, 100, 2)
+	for what, old := range map[string]*manifest.Manifest{
+		"older in all":      manifestOf(2, 7, first),
+		"an older revision": manifestOf(3, 8, first, second),
+		"an older epoch":    manifestOf(2, 9, first, second),
+		"a shorter one":     manifestOf(3, 9, first),
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := opened(t, testConfig, old, log(0, 140))
+			r.m.restart("a test says so")
+			r.after(time.Minute)
+			r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(manifestOf(3, 9, first, second))})
+			if got := one[ReadRoot](r).Key; got != "p/s/metadata/root.3.9.0000000000000abc.manifest" {
+				t.Fatalf("reads %s", got)
+			}
+			r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: old.Encode()})
+			none[LookFor](r)
+			none[Inspect](r)
+			if s := r.m.Status().Stream; s.State != "stalled" {
+				t.Fatalf("status %+v", s)
+			}
+		})
 	}
 }
 
@@ -240,6 +250,22 @@ func TestDivergenceFoundLaterTakesBackWhatWasShown(t *testing.T) {
 	none[Seam](r)
 	r.do(ReplicaUp{r.stamp()})
 	one[ShowPending](r)
+}
+
+// What is stored is no answer to who waits for an offset while it is not trusted: it may yet be
+// given up.
+func TestNobodyIsAnsweredByWhatIsNotTrusted(t *testing.T) {
+	diverged := Local{First: 0, Next: 150, Epochs: []segment.EpochEnd{{Epoch: 1, End: 50}, {Epoch: 3, End: 150}}}
+	anew := opened(t, testConfig, stored(), log(0, 100))
+	anew.do(StoreReclaimed{anew.stamp()})
+	for what, r := range map[string]*rig{
+		"while the truth is learned anew": anew, "while the log contradicts it": opened(t, testConfig, stored(), diverged),
+	} {
+		r.do(Await{Stamp: r.stamp(), ID: 1, Next: 100})
+		if answers := all[Answer](r); len(answers) > 0 {
+			t.Errorf("%s: %+v", what, answers)
+		}
+	}
 }
 
 // Item 37: messages before the manifest is resolved.

@@ -7,6 +7,7 @@ import (
 
 	"millrace/core/manifest"
 	"millrace/core/pos"
+	"millrace/core/segment"
 )
 
 // retain sets the bounds.
@@ -134,6 +135,21 @@ func TestRetentionDecidesByWhatIsPersisted(t *testing.T) {
 	r.persist()
 	if m := r.m.stored; m.First != 50 || m.Size != 700 || len(r.m.edits) != 0 {
 		t.Fatalf("stored %+v, edits %+v", m, r.m.edits)
+	}
+}
+
+// What the local log contradicts is about to go, and pushes nothing older out.
+func TestRetentionWaitsForWhatIsContradictedToGo(t *testing.T) {
+	r := newRig(t, testConfig)
+	r.do(Start{r.stamp()})
+	r.retain(Bounds{MaxBytes: 500}) // of the 1000 that are stored, and the 500 that are left
+	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
+	r.root(stored())
+	r.do(Inspected{Stamp: r.stamp(), Local: Local{First: 0, Next: 150, Epochs: []segment.EpochEnd{{Epoch: 1, End: 50}, {Epoch: 3, End: 150}}}})
+	r.finishPersist()
+	r.after(time.Hour)
+	if m := r.m.stored; m.First != 0 || m.Next != 50 {
+		t.Fatalf("stored [%s, %s)", m.First, m.Next)
 	}
 }
 

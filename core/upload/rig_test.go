@@ -195,12 +195,12 @@ func (r *rig) grant(ref pace.Ref) Upload {
 
 func (r *rig) upload(ref pace.Ref) []Effect {
 	r.t.Helper()
-	return r.do(Uploaded{Stamp: r.stamp(), Gen: r.m.gen, Ref: ref})
+	return r.do(Uploaded{Stamp: r.stamp(), Ref: ref})
 }
 
 func (r *rig) failUpload(ref pace.Ref, f Fault, floor pos.Offset) []Effect {
 	r.t.Helper()
-	return r.do(Uploaded{Stamp: r.stamp(), Gen: r.m.gen, Ref: ref, Floor: floor, Result: Result{f, "planned"}})
+	return r.do(Uploaded{Stamp: r.stamp(), Ref: ref, Floor: floor, Result: Result{f, "planned"}})
 }
 
 // anchored answers PutAnchor and returns the Submits that were held.

@@ -126,7 +126,7 @@ func (m *Machine) granted(in Granted) {
 	frag.UID = m.at.UID
 	f.frag, f.stage = &frag, stageUploading
 	f.deadline = m.at.Now.Add(m.cfg.deadlineFor(frag.Size))
-	m.emit(Upload{Gen: m.gen, Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, Doubted: f.lasting})
+	m.emit(Upload{Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, Doubted: f.lasting})
 }
 
 func (m *Machine) byRef(ref pace.Ref, at stage) *flight {
@@ -180,7 +180,7 @@ func (m *Machine) expire() {
 
 func (m *Machine) uploaded(in Uploaded) {
 	f := m.byRef(in.Ref, stageUploading)
-	if in.Gen != m.gen || f == nil {
+	if f == nil {
 		return
 	}
 	if in.Fault != FaultNone {

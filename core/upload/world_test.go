@@ -279,7 +279,7 @@ func (w *world) answerWrite(s Stamp, e Effect) {
 		if r = w.source(e.Fragment.First, r); happened && r.Fault != FaultMissing {
 			w.objects[e.Key] = nil
 		}
-		w.answered(e.Gen, Uploaded{Stamp: s, Gen: e.Gen, Ref: e.Ref, Floor: w.floor, Result: r})
+		w.answered(w.m.gen, Uploaded{Stamp: s, Ref: e.Ref, Floor: w.floor, Result: r})
 	case PutRoot:
 		if happened {
 			w.objects[e.Key] = e.Body
