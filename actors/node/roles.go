@@ -155,7 +155,7 @@ func (n *Node) newReplicaReader(arg any) actors.Process {
 		Prefix:   n.cfg.Store.Prefix,
 		Fragment: fragment.Config{TargetBytes: t.FragmentBytes, MaxAge: t.FragmentMaxAge},
 		Discard:  t.OnGap == settings.GapDiscard, PersistEdits: t.PersistEdits, PersistInterval: t.PersistInterval,
-		Grace: t.RootGrace,
+		Grace: t.RootGrace, Owned: n.gate.Trusted,
 	})
 }
 

@@ -84,10 +84,7 @@ func (n *Node) ClaimStore(ctx context.Context) (admin.StoreClaim, error) {
 	claim := admin.StoreClaim{Store: n.about.Store, Marker: port.ClusterKey(n.cfg.Store.Prefix), Cluster: n.cluster.ID.String()}
 	monitor := n.process(idTiering, idStoreMonitor)
 	if !monitor.Alive() {
-		return claim, &admin.Error{
-			Class: admin.Unavailable, What: "the object store is not looked at: " + n.absent(idStoreMonitor),
-			Hint: "millrace tiering enable starts it; nothing is uploaded before the store is looked at again",
-		}
+		return claim, n.notLookedAt()
 	}
 	n.log.Warn().Str("store", n.about.Store).Str("marker", claim.Marker).Msg("an operator says that the prefix of the object store is this cluster's")
 	answer, err := monitor.Call(ctx, storemonitor.Restore{})
@@ -97,6 +94,14 @@ func (n *Node) ClaimStore(ctx context.Context) (admin.StoreClaim, error) {
 	done, _ := answer.(storemonitor.Restored)
 	claim.Restored = done.Put
 	return claim, nil
+}
+
+// notLookedAt is the answer to what only the store monitor can do, while it does not run.
+func (n *Node) notLookedAt() error {
+	return &admin.Error{
+		Class: admin.Unavailable, What: "the object store is not looked at: " + n.absent(idStoreMonitor),
+		Hint: "millrace tiering enable starts it; nothing is uploaded before the store is looked at again",
+	}
 }
 
 // claimFailed says why a prefix can't be made ours.

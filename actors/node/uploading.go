@@ -9,6 +9,7 @@ import (
 	"millrace/actors"
 	"millrace/actors/admin"
 	"millrace/actors/port"
+	"millrace/actors/storemonitor"
 	"millrace/core/pos"
 	"millrace/core/probe"
 	"millrace/core/upload"
@@ -118,22 +119,23 @@ func cutRefused(name string, cut upload.CutAnswer) error {
 	return &admin.Error{Class: admin.Unavailable, What: what, Hint: hint}
 }
 
-// ResetStream implements admin.Uploads. In a store that is not known to be the right one
-// nothing is lost.
+// ResetStream implements admin.Uploads. In a store that is not the right one nothing is lost.
 func (n *Node) ResetStream(ctx context.Context, stream string) (admin.ResetStatus, error) {
 	row, err := n.row(ctx, stream)
 	if err != nil {
 		return admin.ResetStatus{}, err
 	}
-	name := row.Name
-	if s, ok := n.tieringStatus(idStoreMonitor).(probe.Status); ok && !s.Owned {
-		return admin.ResetStatus{}, &admin.Error{
-			Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()),
-			Hint: "mend the store or its configuration, or say millrace tiering claim if this is what shall be uploaded to",
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, resetTime)
 	defer cancel()
+	if err := n.ourStore(ctx, row.Name); err != nil {
+		return admin.ResetStatus{}, err
+	}
+	return n.reset(ctx, row)
+}
+
+// reset gives up what a stream has lost in the store.
+func (n *Node) reset(ctx context.Context, row port.Stream) (admin.ResetStatus, error) {
+	name := row.Name
 	answer, err := n.steer(ctx, row, "resetting", func(h *actors.Handle) (any, error) {
 		return h.Call(ctx, upload.ResetManifest{})
 	})
@@ -153,6 +155,23 @@ func (n *Node) ResetStream(ctx context.Context, stream string) (admin.ResetStatu
 		given.Hole = &hole
 	}
 	return given, nil
+}
+
+// ourStore asks whose the store is now: what was known may be as old as store.probe_interval, and
+// what is missing is not lost if it is missing in another one.
+func (n *Node) ourStore(ctx context.Context, name string) error {
+	monitor := n.process(idTiering, idStoreMonitor)
+	if !monitor.Alive() {
+		return n.notLookedAt()
+	}
+	answer, err := monitor.Call(ctx, storemonitor.Look{})
+	if looked, _ := answer.(storemonitor.Looked); err == nil && looked.Ours {
+		return nil
+	}
+	return &admin.Error{
+		Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()), Err: err,
+		Hint: "mend the store or its configuration, or say millrace tiering claim if this is what shall be uploaded to",
+	}
 }
 
 // Durable implements admin.Uploads.

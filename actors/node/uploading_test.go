@@ -167,15 +167,20 @@ func TestResetIsPassedOn(t *testing.T) {
 		return nil
 	})
 	defer n.system.Close()
-	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got.Stream != "s" || got.From != 20 || got.Next != 40 || got.Hole == nil || *got.Hole != (admin.Gap{From: 60, To: 61}) {
+	row, err := n.row(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := func() (admin.ResetStatus, error) { return n.reset(t.Context(), row) }
+	if got, err := reset(); err != nil || got.Stream != "s" || got.From != 20 || got.Next != 40 || got.Hole == nil || *got.Hole != (admin.Gap{From: 60, To: 61}) {
 		t.Fatalf("reset %+v, %v", got, err)
 	}
 	answer.Hole = manifest.Gap{}
-	if got, err := n.ResetStream(t.Context(), "s"); err != nil || got.Hole != nil {
+	if got, err := reset(); err != nil || got.Hole != nil {
 		t.Fatalf("reset %+v, %v", got, err)
 	}
 	answer = upload.ResetAnswer{Refused: "planned", Next: pos.NoOffset}
-	_, err := n.ResetStream(t.Context(), "s")
+	_, err = reset()
 	refused(t, err, admin.Exists, "was not reset: planned")
 }
 

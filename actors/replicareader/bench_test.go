@@ -60,6 +60,7 @@ type bench struct {
 	bytes                             map[pos.Offset][]byte // every chunk ever written
 
 	anchored atomic.Bool // seen at the first put
+	disowned atomic.Bool // what a reader finds when it starts
 
 	mu      sync.Mutex
 	seams   []pos.Offset
@@ -349,6 +350,7 @@ func (b *bench) start(change ...func(*Config)) *actors.Handle {
 	cfg := Config{
 		Node: "n", Local: b.log, Registry: b.reg, Disk: b.files, Store: b.store, Metadata: b.meta, Manifests: b.table,
 		Metrics: noMetrics{}, Log: zerolog.Nop(), Prefix: prefix,
+		Owned:    func() bool { return !b.disowned.Load() },
 		Fragment: fragment.Config{TargetBytes: perFragment * b.sizeOfChunk(), MaxAge: 5 * time.Minute},
 	}
 	for _, c := range change {

@@ -4,8 +4,8 @@
 // when the writer ends or the stream was deleted; objects and pointer stay.
 //
 // Messages: pace.Granted from the governor, manifest.Resync from the manifest replica,
-// upload.StreamDeleted from the reconciler, upload.StoreAway, StoreBack, StoreDisowned and
-// StoreReclaimed from the store monitor, and upload.AwaitDurable, CutNow, ResetManifest and
+// upload.StreamDeleted from the reconciler, upload.StoreAway, StoreBack, StoreOwned,
+// StoreDisowned and StoreReclaimed from the store monitor, and upload.AwaitDurable, CutNow, ResetManifest and
 // Describe as requests. Its status is an upload.Status.
 //
 // Everything that takes time is a task. One generation of them is given up at a time;

@@ -158,3 +158,21 @@ func TestASeamThatWaitsIsTakenBack(t *testing.T) {
 		}
 	})
 }
+
+// One that starts in front of a store that is not known to be ours frees nothing, until it is told.
+func TestAStoreThatIsNotKnownAtTheStartFreesNothing(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.disowned.Store(true)
+		h := b.start()
+		b.grow(4)
+		b.pass(time.Minute)
+		if got := b.stored().Next; got != 40 || b.lastSeam() != pos.NoOffset {
+			t.Fatalf("stored up to %s, the seam is %s", got, b.lastSeam())
+		}
+		h.Send(upload.StoreOwned{})
+		b.pass(time.Minute)
+		if b.lastSeam() != 40 {
+			t.Fatalf("the seam is %s", b.lastSeam())
+		}
+	})
+}

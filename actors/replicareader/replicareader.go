@@ -39,6 +39,9 @@ type Config struct {
 	PersistEdits    int             // 0: 5
 	PersistInterval time.Duration   // 0: 2 s
 	Grace           time.Duration   // of what nothing names any more; 0: 1 h
+	// Owned reports whether the store is known to be the cluster's. Whoever moves it tells those
+	// that are registered, after that.
+	Owned func() bool
 
 	// Random draws what makes names unique; nil: from the system's source.
 	Random func() uint64
@@ -114,7 +117,7 @@ func (r *replicaReader) Init(c *actors.Context) error {
 	c.Monitor(r.cfg.Local.Writer)
 	r.cfg.Registry.Subscribe(c, r.name("manifest_replica", ""))
 	r.cfg.Registry.Subscribe(c, r.name("governor", ""))
-	r.step(c, upload.Start{})
+	r.step(c, upload.Start{Disowned: !r.cfg.Owned()})
 	if s, ok := r.cfg.Local.Writer.Status().(segment.Status); ok {
 		r.bound(c, upload.Bounds{MaxBytes: s.Retention.MaxBytes, MaxAge: s.Retention.MaxAge})
 	}
@@ -149,6 +152,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 	case upload.StoreAway:
 		r.step(c, msg)
 	case upload.StoreBack:
+		r.step(c, msg)
+	case upload.StoreOwned:
 		r.step(c, msg)
 	case upload.StoreDisowned:
 		r.step(c, msg)

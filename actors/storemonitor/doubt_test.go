@@ -86,6 +86,37 @@ func TestAFailureIsAReasonToLook(t *testing.T) {
 			t.Error("it did not look")
 		}
 	})
+	// So is what is not found: it may be another store than the one that has it.
+	for _, read := range []func(b *bench) error{
+		func(b *bench) error { _, err := b.gate.Guard(b.store).Get(b.t.Context(), "p/none"); return err },
+		func(b *bench) error {
+			_, err := b.gate.Guard(b.store).GetRange(b.t.Context(), "p/none", 0, 1)
+			return err
+		},
+	} {
+		inBubble(t, func(b *bench) {
+			b.start()
+			b.shows("yes", 1, passes)
+			pass(time.Minute)
+			asked := b.asked.Load()
+			if port.ClassOf(read(b)) != port.NotFound {
+				t.Fatal("it is there")
+			}
+			synctest.Wait()
+			if b.asked.Load() == asked+1 {
+				t.Error("it did not look")
+			}
+			asked = b.asked.Load()
+			pass(time.Minute)
+			if _, err := b.gate.Guard(b.store).Get(b.t.Context(), "p/cluster"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if b.asked.Load() != asked+1 {
+				t.Error("it looked since something was found")
+			}
+		})
+	}
 	// What the node gives up is none, unless its time was over.
 	for cause, looks := range map[error]bool{nil: false, context.DeadlineExceeded: true} {
 		inBubble(t, func(b *bench) {
@@ -225,7 +256,7 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 			}
 		}
 		b.start()
-		expect("at the start", upload.StoreBack{})
+		expect("at the start", upload.StoreOwned{}, upload.StoreBack{})
 		pass(time.Hour)
 		expect("while all is well")
 		b.fails(port.Unavailable)
@@ -372,7 +403,7 @@ func TestAClaimOutlivesTheMonitor(t *testing.T) {
 			t.Fatal("it was told already: the test does not do what it is for")
 		}
 		b.store.Latency = nil
-		for _, want := range []any{upload.StoreReclaimed{}, upload.StoreBack{}} {
+		for _, want := range []any{upload.StoreReclaimed{}, upload.StoreOwned{}} {
 			b.start()
 			synctest.Wait()
 			if got := *told.Swap(new([]any)); len(got) == 0 || got[0] != want {

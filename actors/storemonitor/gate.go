@@ -57,6 +57,10 @@ func (g *Gate) decide(v *verdict) {
 	g.once.Do(func() { close(g.known) })
 }
 
+// Trusted reports whether the prefix is known to be ours, and no replica reader is still to be
+// told that it may be another store than before.
+func (g *Gate) Trusted() bool { return g.owned() && !g.disowned() }
+
 // owned reports whether the gate is open.
 func (g *Gate) owned() bool {
 	v := g.state.Load()
@@ -94,7 +98,8 @@ func (g *Gate) pass(ctx context.Context, op, key string) error {
 }
 
 // Guard returns store behind the gate: Put and Delete pass only while it is open, all else
-// always. What is under way when it closes goes on.
+// always. What is under way when it closes goes on. What fails is a reason to look at the store:
+// what was not found may be in another one.
 func (g *Gate) Guard(store port.ObjectStore) port.ObjectStore { return &guarded{store, g} }
 
 type guarded struct {
@@ -126,10 +131,29 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 	return failed, err
 }
 
+// Get implements port.ObjectStore.
+func (s *guarded) Get(ctx context.Context, key string) ([]byte, error) {
+	body, err := s.ObjectStore.Get(ctx, key)
+	s.gate.read(ctx, err)
+	return body, err
+}
+
+// GetRange implements port.ObjectStore.
+func (s *guarded) GetRange(ctx context.Context, key string, from, n int64) ([]byte, error) {
+	body, err := s.ObjectStore.GetRange(ctx, key, from, n)
+	s.gate.read(ctx, err)
+	return body, err
+}
+
+// read makes the monitor look at a store that did not give what it was asked for.
+func (g *Gate) read(ctx context.Context, err error) {
+	if err != nil {
+		g.failed(ctx, err)
+	}
+}
+
 // ended tells the monitor that something was put or deleted, and makes it look at a store that
-// did not do what it was asked. One that is full, or finds that the object is there already, is
-// well, and so is one that is busy unless it does nothing else; nor does it say anything that
-// the node gave the operation up, unless because its time was over.
+// did not do what it was asked.
 func (g *Gate) ended(ctx context.Context, err error) {
 	h := g.monitor.Load()
 	if err == nil {
@@ -139,6 +163,13 @@ func (g *Gate) ended(ctx context.Context, err error) {
 		}
 		return
 	}
+	g.failed(ctx, err)
+}
+
+// failed makes the monitor look at the store. One that is full, or finds that the object is
+// there already, is well, and so is one that is busy unless it does nothing else; nor does it say
+// anything that the node gave the operation up, unless because its time was over.
+func (g *Gate) failed(ctx context.Context, err error) {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return
 	}

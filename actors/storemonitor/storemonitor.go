@@ -34,8 +34,10 @@ type monitor struct {
 	machine *probe.Machine
 	start   time.Time
 	timer   *actors.Timer
-	tries   []*actors.Task // at the open question
-	refused error          // of the last answer
+	looks   map[uint64]*actors.Request // who asked for a look
+	look    uint64                     // the last of them
+	tries   []*actors.Task             // at the open question
+	refused error                      // of the last answer
 	effects []probe.Effect
 }
 
@@ -47,6 +49,15 @@ type Restore struct{}
 // Restored answers Restore.
 type Restored struct {
 	Put bool // the marker was not there, or damaged
+}
+
+// Look asks a store monitor whose the prefix is now, of which what it knows may be minutes old.
+// The answer is Looked.
+type Look struct{}
+
+// Looked answers Look.
+type Looked struct {
+	Ours bool // the prefix was found to be this cluster's
 }
 
 // Messages to itself.
@@ -66,7 +77,7 @@ type (
 // New returns a store monitor. Its process's status is a probe.Status.
 func New(cfg Config) actors.Process {
 	return &monitor{
-		cfg: cfg, start: time.Now(),
+		cfg: cfg, start: time.Now(), looks: map[uint64]*actors.Request{},
 		machine: probe.New(cfg.Interval),
 	}
 }
@@ -110,16 +121,21 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 
 // asked takes a question from outside.
 func (m *monitor) asked(c *actors.Context, r *actors.Request) {
-	if _, ok := r.Body.(Restore); !ok {
+	switch r.Body.(type) {
+	case Look:
+		m.look++
+		m.looks[m.look] = r
+		m.step(c, probe.Look{Now: m.now(), ID: m.look})
+	case Restore:
+		c.Task("restore the marker", func(ctx context.Context) any {
+			ctx, cancel := context.WithTimeout(ctx, probe.GiveUp)
+			defer cancel()
+			put, err := m.cfg.Claimant.Restore(ctx)
+			return restored{r, put, err}
+		})
+	default:
 		r.Fail(fmt.Errorf("a store monitor can't answer a %T", r.Body))
-		return
 	}
-	c.Task("restore the marker", func(ctx context.Context) any {
-		ctx, cancel := context.WithTimeout(ctx, probe.GiveUp)
-		defer cancel()
-		put, err := m.cfg.Claimant.Restore(ctx)
-		return restored{r, put, err}
-	})
 }
 
 // Terminate has nothing to do: what the gate knows stays true.
@@ -198,6 +214,11 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Refuse:
 			m.cfg.Gate.refuse(m.refused)
 			m.toReplicaReaders(upload.StoreDisowned{})
+		case probe.Owned:
+			m.toReplicaReaders(upload.StoreOwned{})
+		case probe.Looked:
+			m.looks[e.ID].Reply(Looked{Ours: e.Ours})
+			delete(m.looks, e.ID)
 		case probe.Reclaimed:
 			m.cfg.Gate.untold.Store(false)
 			m.toReplicaReaders(upload.StoreReclaimed{})
@@ -217,7 +238,8 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 	m.cfg.Metrics.Gauge("store_accessible", accessible(s))
 }
 
-// toReplicaReaders sends to all that run. One that starts meanwhile asks the store itself.
+// toReplicaReaders sends to all that run. One that starts meanwhile has its name before it asks
+// the gate, which has moved before.
 func (m *monitor) toReplicaReaders(msg any) {
 	for _, n := range m.cfg.Registry.Names("replica_reader") {
 		m.cfg.Registry.Send(n, msg)

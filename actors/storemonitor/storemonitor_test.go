@@ -331,6 +331,37 @@ func TestTheOperatorRestoresTheMarker(t *testing.T) {
 	})
 }
 
+// Who asks for a look is told what is found now, not what was known.
+func TestALookFindsWhatIsThereNow(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		b.shows("yes", 1, passes)
+		look := func(want bool) {
+			t.Helper()
+			answer, err := b.h.Call(b.t.Context(), Look{})
+			if looked, ok := answer.(Looked); err != nil || !ok || looked.Ours != want {
+				t.Errorf("answered %+v, %v, want %v", answer, err, want)
+			}
+		}
+		look(true)
+		b.claimFor(theirs)
+		if !b.gate.Trusted() {
+			t.Fatal("it has looked by itself: the test does not do what it is for")
+		}
+		look(false)
+		b.shows("no (owned by cluster 00000000000000bb)", 0, port.Denied)
+		if b.gate.Trusted() {
+			t.Error("another cluster's store is trusted")
+		}
+		b.claimFor(ours)
+		look(true)
+		b.store.Drop("p/cluster")
+		b.restored()
+		b.fails(port.Unavailable)
+		look(false)
+	})
+}
+
 // What the metadata store refuses is not said of the object store, and opens no gate.
 func TestAClaimThatCannotBeRemembered(t *testing.T) {
 	inBubble(t, func(b *bench) {

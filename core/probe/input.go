@@ -70,6 +70,11 @@ type (
 	}
 	// Stored says that something was put: whose the prefix is had better be still known.
 	Stored struct{ Now pos.Millis }
+	// Look asks for a round that begins from now on. Looked follows.
+	Look struct {
+		Now pos.Millis
+		ID  uint64 // never used again
+	}
 	// Doubt says that an operation failed which a store that is well would have done.
 	Doubt struct{ Now pos.Millis }
 	// Tick says what time it is, at the latest when Wake asked for it.
@@ -81,6 +86,7 @@ func (Claimed) input()  {}
 func (Probed) input()   {}
 func (Restored) input() {}
 func (Stored) input()   {}
+func (Look) input()     {}
 func (Doubt) input()    {}
 func (Tick) input()     {}
 
@@ -109,6 +115,8 @@ type (
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
 	// its marker is gone or damaged, or the bucket is. The shell has the error from the answer.
 	Refuse struct{}
+	// Owned says that the prefix is known to be ours, and was never known not to be.
+	Owned struct{}
 	// Reclaimed says that the prefix is ours again, after it was not or its marker had to be
 	// put: the store may hold other things than before, or nothing.
 	Reclaimed struct{}
@@ -119,6 +127,11 @@ type (
 	}
 	// Back says that the store is well again, or for the first time.
 	Back struct{}
+	// Looked answers a Look. Ours: the prefix was found to be ours.
+	Looked struct {
+		ID   uint64
+		Ours bool
+	}
 	// Wake asks for a Tick at a time. It replaces the Wake before it.
 	Wake struct{ At pos.Millis }
 	// Note is for the log: the state changed, or became unknown, or known again.
@@ -135,6 +148,8 @@ func (Admit) effect()     {}
 func (Refuse) effect()    {}
 func (Away) effect()      {}
 func (Back) effect()      {}
+func (Owned) effect()     {}
 func (Reclaimed) effect() {}
+func (Looked) effect()    {}
 func (Wake) effect()      {}
 func (Note) effect()      {}

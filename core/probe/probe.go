@@ -40,6 +40,7 @@ const (
 //	S3 the state is never Accessible before the prefix is known to be ours
 //	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
 //	S5 the next round is at most the interval away, Retry while not all is well
+//	S6 nobody waits for a look while no question is open
 type Machine struct {
 	interval time.Duration
 	started  bool
@@ -55,7 +56,9 @@ type Machine struct {
 	used     bool       // something was put since a round was set for it
 	brief    bool       // the round asks for the owner only, if all is well
 	other    bool       // the store may be another one than the one that was ours
-	claim    Answer     // of this round
+	claim    Answer     // of this round, or of the last
+	looks    []uint64   // that the next round answers
+	looking  []uint64   // that this one does
 	owned    bool
 	status   Status
 }
@@ -153,6 +156,9 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 			m.started, m.next, m.owned, m.other = true, in.Now, in.Owned, in.Disowned
 			m.status.Since, m.status.Owned = in.Now, in.Owned
 			before = m.status
+			if m.owned && !m.other {
+				out = append(out, Owned{}) // the one before may have had no time to say so
+			}
 		}
 	case Claimed:
 		m.clock(in.Now)
@@ -163,7 +169,11 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	case Restored:
 		m.clock(in.Now)
 		m.other = m.other || in.Put
-		m.next, m.again = m.now, m.asking != nothing
+		m.lookAnew()
+	case Look:
+		m.clock(in.Now)
+		m.looks = append(m.looks, in.ID)
+		m.lookAnew()
 	case Stored:
 		m.clock(in.Now)
 		m.used = true
@@ -185,7 +195,22 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	if m.status.Verdict != before.Verdict || m.status.Owner != before.Owner || (m.status.UnsureSince == 0) != (before.UnsureSince == 0) {
 		out = append(out, Note{Status: m.status, Before: before})
 	}
-	return m.goOn(out)
+	return m.goOn(m.looked(out))
+}
+
+// lookAnew has a round begin now, or after the one that is under way.
+func (m *Machine) lookAnew() { m.next, m.again = m.now, m.asking != nothing }
+
+// looked answers whoever asked for the round that has ended.
+func (m *Machine) looked(out []Effect) []Effect {
+	if m.asking != nothing {
+		return out
+	}
+	for _, id := range m.looking {
+		out = append(out, Looked{ID: id, Ours: m.owned && m.claim.Verdict == Accessible})
+	}
+	m.looking = nil
+	return out
 }
 
 // clock takes the time. One that was set back must not keep the next round waiting.
@@ -200,17 +225,12 @@ func (m *Machine) claimed(in Claimed, out []Effect) []Effect {
 	if answered, out = m.answered(whose, in.Try, a, out); !answered {
 		return out
 	}
+	m.claim = a
 	switch a.Verdict {
 	case NoBucket, Foreign, Unmarked, Damaged:
 		return m.disown(a, out)
 	case Accessible:
-		if !m.owned {
-			out = append(out, Admit{})
-		}
-		m.owned, m.status.Owned = true, true
-		if m.other {
-			m.other, out = false, append(out, Reclaimed{})
-		}
+		out = m.own(out)
 		if m.status.Verdict.disowns() {
 			m.status = Status{State: StateUnknown, Since: m.now, Owned: true, Checked: m.now}
 		}
@@ -220,8 +240,24 @@ func (m *Machine) claimed(in Claimed, out []Effect) []Effect {
 		m.conclude(a)
 		return out
 	}
-	m.claim = a
 	return m.ask(whether, out)
+}
+
+// own has found the prefix to be ours.
+func (m *Machine) own(out []Effect) []Effect {
+	was := m.owned
+	m.owned, m.status.Owned = true, true
+	if !was {
+		out = append(out, Admit{})
+	}
+	switch {
+	case m.other:
+		m.other = false
+		return append(out, Reclaimed{})
+	case !was:
+		return append(out, Owned{})
+	}
+	return out
 }
 
 // ask opens a question.
@@ -356,7 +392,7 @@ func (m *Machine) goOn(out []Effect) []Effect {
 		return out
 	}
 	if m.asking == nothing && m.next <= m.now {
-		m.claim = Answer{}
+		m.claim, m.looking, m.looks = Answer{}, m.looks, nil
 		out = m.ask(whose, out)
 	}
 	if m.asking == nothing {
@@ -384,6 +420,9 @@ func (m *Machine) check() error {
 	}
 	if (m.asking == nothing) != (m.open == 0) {
 		return fmt.Errorf("S1: %d tries are open, of question %d", m.open, m.asking)
+	}
+	if m.asking == nothing && len(m.looks)+len(m.looking) > 0 {
+		return fmt.Errorf("S6: %v and %v wait for a look", m.looks, m.looking)
 	}
 	if s.Owned != m.owned {
 		return fmt.Errorf("S2: shown as owned %v, is %v", s.Owned, m.owned)

@@ -36,6 +36,7 @@ type rig struct {
 	wake  pos.Millis
 	notes []string // states told of
 	backs int      // times that the store was said to be well again
+	owns  int      // times that it was said to be ours
 	aways int      // and not to be, as of UnsureSince
 }
 
@@ -75,6 +76,10 @@ func (r *rig) play(in Input, want ...Effect) {
 			got = append(got, r.within(e.Try, e.Within, Probe{}))
 		case Drop:
 			r.open = 0
+		case Looked:
+			r.t.Fatalf("%+v: %+v, and nobody asked", in, e)
+		case Owned:
+			r.owns++
 		case Admit, Refuse, Reclaimed:
 			got = append(got, e)
 		}
@@ -367,7 +372,8 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 		now, wake := minute, pos.Millis(0)
 		var open []Effect // tries at one question
 		admitted, ours := false, false
-		other := false // it was not ours for a while, or had no marker
+		looked := map[uint64]int{} // answers that are missing
+		other := false             // it was not ours for a while, or had no marker
 		step := func(in Input) {
 			before := m.Status()
 			out := m.Step(in, nil)
@@ -395,6 +401,15 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 					wake = e.At
 				case Note:
 					noted = true
+				case Owned:
+					if !ours || other {
+						t.Fatalf("said to be ours: ours %v, other %v", ours, other)
+					}
+				case Looked:
+					looked[e.ID]--
+					if e.Ours && !ours {
+						t.Fatal("looked at, and said to be ours")
+					}
 				case Reclaimed:
 					if !ours || !other {
 						t.Fatalf("said to be another store: ours %v, other %v", ours, other)
@@ -444,6 +459,10 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 				}
 			case rapid.IntRange(0, 5).Draw(t, "doubt") == 0:
 				step(Doubt{Now: now})
+			case rapid.IntRange(0, 5).Draw(t, "asks") == 0:
+				id := uint64(len(looked))
+				looked[id]++
+				step(Look{Now: now, ID: id})
 			case rapid.IntRange(0, 5).Draw(t, "stored") == 0:
 				step(Stored{Now: now})
 				if m.status.well() && m.asking == nothing && m.next > now+10*second {

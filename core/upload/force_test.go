@@ -52,7 +52,7 @@ func TestACutOnRequestIsRefused(t *testing.T) {
 	}{
 		{"before the manifest is known", func(t *testing.T) *rig {
 			r := newRig(t, testConfig)
-			r.do(Start{r.stamp()})
+			r.do(Start{Stamp: r.stamp()})
 			return r
 		}, CutNotResolved, pos.NoOffset},
 		{"while the log ends below the seam", func(t *testing.T) *rig {
@@ -115,7 +115,7 @@ func TestWhoWaitsTooLongIsToldHowFarItGot(t *testing.T) {
 		t.Fatalf("answered %+v, %d wait", got, len(r.m.waiters))
 	}
 	r = newRig(t, testConfig) // the manifest is not known
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(Await{Stamp: r.stamp(), ID: 1, Next: 110, Until: r.now.Add(time.Second)})
 	r.after(time.Second)
 	if got := one[Answer](r); got != (Answer{ID: 1, Next: pos.NoOffset, Late: true}) {

@@ -70,8 +70,12 @@ type Input interface {
 
 // Inputs. Those with a Gen answer the effect of that generation.
 type (
-	// Start is the first input.
-	Start struct{ Stamp }
+	// Start is the first input. Disowned: the store is not known to be the cluster's; StoreOwned
+	// or StoreReclaimed follows once it is.
+	Start struct {
+		Stamp
+		Disowned bool
+	}
 	// Tick says what time it is, at the latest when Wake asked for it.
 	Tick struct{ Stamp }
 	// PointerRead answers ReadPointer. FaultMissing: none is stored, or no such stream.
@@ -198,6 +202,9 @@ type (
 	}
 	// StoreBack says that the store is well again: what waits for a later time is tried now.
 	StoreBack struct{ Stamp }
+	// StoreOwned says that the store is known to be the cluster's, after it was not known whose it
+	// is: what is in it may be freed.
+	StoreOwned struct{ Stamp }
 	// StoreDisowned says that the store is not the cluster's: what is trusted to be in it may
 	// be elsewhere. StoreReclaimed follows once it is.
 	StoreDisowned struct{ Stamp }
@@ -241,6 +248,7 @@ func (in Retain) stamped(s Stamp) Input         { in.Stamp = s; return in }
 func (in StreamDeleted) stamped(s Stamp) Input  { in.Stamp = s; return in }
 func (in StoreAway) stamped(s Stamp) Input      { in.Stamp = s; return in }
 func (in StoreBack) stamped(s Stamp) Input      { in.Stamp = s; return in }
+func (in StoreOwned) stamped(s Stamp) Input     { in.Stamp = s; return in }
 func (in StoreDisowned) stamped(s Stamp) Input  { in.Stamp = s; return in }
 func (in StoreReclaimed) stamped(s Stamp) Input { in.Stamp = s; return in }
 func (in Reset) stamped(s Stamp) Input          { in.Stamp = s; return in }

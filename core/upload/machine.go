@@ -25,6 +25,7 @@ import (
 //	U7 pending edits have a persist under way, or a time at which one starts
 //	U8 what the manifest replica was told is what the pointer names
 //	U9 nothing is under way, and nobody waits for a cut, but while the log is open
+//	U10 nobody waits for what is known to be stored
 type Machine struct {
 	cfg   Config
 	gen   Gen
@@ -39,7 +40,7 @@ type Machine struct {
 	// lost: the pointer names a manifest that is not in the store, or is damaged, or the first
 	// object that it names is not there.
 	lost bool
-	// disowned: the store is not the cluster's. The local log frees nothing for being in it.
+	// disowned: the store is not known to be the cluster's. The local log frees nothing for being in it.
 	disowned bool
 	root     *manifest.Manifest // read, while objects that it names are looked for
 	// resetting: an operator gives up what is lost, see reset.go.
@@ -140,6 +141,7 @@ func (m *Machine) dispatch(in Input) {
 	}
 	switch in := in.(type) {
 	case Start:
+		m.disowned = in.Disowned
 		m.emit(ShowPending{})
 		m.resolve()
 	case Tick:
@@ -169,6 +171,8 @@ func (m *Machine) dispatch(in Input) {
 		m.storeAway(in)
 	case StoreBack:
 		m.storeBack()
+	case StoreOwned:
+		m.storeOwned()
 	case StoreDisowned:
 		m.storeDisowned()
 	case StoreReclaimed:

@@ -282,7 +282,7 @@ func TestItem13LateResultsDoNotAnswerTheNextGeneration(t *testing.T) {
 		}
 	}
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.m.restart("planned")
 	r.do(Tick{r.stamp()})
 	r.after(time.Second)
@@ -366,7 +366,7 @@ func TestDeletionFoundWhileReadingThePointer(t *testing.T) {
 // deleted. It is never taken for a new stream, whose empty manifest would be stored.
 func TestItem12ADeletedStreamIsNoNewOne(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
 	r.do(RootRead{Stamp: r.stamp(), Result: Result{FaultMissing, "404"}})
 	r.after(lasting.Last)
@@ -388,7 +388,7 @@ func TestStreamDeletedStopsAtAnyMoment(t *testing.T) {
 	one[Forget](r)
 	one[Stop](r)
 	r = newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(StreamDeleted{r.stamp()})
 	one[Stop](r)
 }

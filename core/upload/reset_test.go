@@ -50,7 +50,7 @@ func TestWhatWaitsIsTriedWhenTheStoreAnswers(t *testing.T) {
 		func(r *rig) { r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: []byte("x")}) },
 	} {
 		r = newRig(t, testConfig)
-		r.do(Start{r.stamp()})
+		r.do(Start{Stamp: r.stamp()})
 		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
 		fail(r)
 		none[ReadPointer](r)
@@ -66,7 +66,7 @@ func TestWhatDoesNotWaitForTheStoreIsNotTried(t *testing.T) {
 		t.Fatalf("%s", dump(r.out))
 	}
 	r = newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	if r.do(StoreBack{r.stamp()}); len(r.out) != 0 {
 		t.Fatalf("%s", dump(r.out))
 	}
@@ -121,11 +121,28 @@ func TestAStoreThatIsNotOursFreesNothing(t *testing.T) {
 	one[Seam](r)
 }
 
+// Before it is known whose the store is nothing is freed either; what was stored by then is, once
+// it is known to be ours, and nothing twice.
+func TestAStoreThatIsNotKnownYetFreesNothing(t *testing.T) {
+	r := newRig(t, testConfig)
+	r.do(Start{Stamp: r.stamp(), Disowned: true})
+	r.resolve(stored())
+	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(0, 140)})
+	one[ShowSync](r)
+	none[Seam](r)
+	r.do(StoreOwned{r.stamp()})
+	if s := one[Seam](r); s.Next != stored().Next {
+		t.Fatalf("%+v", s)
+	}
+	r.do(StoreOwned{r.stamp()})
+	none[Seam](r)
+}
+
 // look returns a rig that has read a root and is told what became of its first object.
 func look(t *testing.T, root *manifest.Manifest, first Result) *rig {
 	t.Helper()
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(root)})
 	r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: root.Encode()})
 	if e := root.Entries[0]; one[LookFor](r).Key != r.m.fragmentKey(e.First, e.UID) {
@@ -155,7 +172,7 @@ func TestARootThatOutlivedItsObjectsIsLost(t *testing.T) {
 		t.Fatal(r.m.Status().Trouble())
 	}
 	r = newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.resolve(manifest.New(50).Stamped(3, 8)) // names nothing that could be gone
 }
 
@@ -163,7 +180,7 @@ func TestARootThatOutlivedItsObjectsIsLost(t *testing.T) {
 func lose(t *testing.T, read RootRead) *rig {
 	t.Helper()
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.reread(pointerTo(stored()), read)
 	if n := len(all[NoSeam](r)); (n == 1) != r.m.lost {
 		t.Fatalf("lost %v, and the local log is told %d times to free nothing", r.m.lost, n)
@@ -340,7 +357,7 @@ func TestAResetIsRefused(t *testing.T) {
 	}
 	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	for what, c := range map[string]struct {
 		r   *rig
 		why string

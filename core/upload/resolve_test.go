@@ -14,7 +14,7 @@ import (
 // Item 9: a store that can't be asked is not an empty store.
 func TestItem09TransientErrorsWhileResolvingAreRetriedForever(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	one[ShowPending](r)
 	waits := []time.Duration(nil)
 	for range 8 {
@@ -48,7 +48,7 @@ func TestItem09TransientErrorsWhileResolvingAreRetriedForever(t *testing.T) {
 // Item 10: the pointer names a root that is not there.
 func TestItem10MissingRootIsNeverAnEmptyManifest(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
 	one[ReadRoot](r)
 	r.do(RootRead{Stamp: r.stamp(), Result: Result{FaultMissing, "404"}})
@@ -61,7 +61,7 @@ func TestItem10MissingRootIsNeverAnEmptyManifest(t *testing.T) {
 
 	// Revision 0 means that nothing was ever stored.
 	r = newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(PointerRead{Stamp: r.stamp(), Pointer: Pointer{}})
 	one[Inspect](r)
 	none[ReadRoot](r)
@@ -101,7 +101,7 @@ func TestDamagedRootIsAStateAndHealsWhenItIsRestored(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := newRig(t, testConfig)
-			r.do(Start{r.stamp()})
+			r.do(Start{Stamp: r.stamp()})
 			r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
 			r.do(RootRead{Stamp: r.stamp(), Body: body})
 			if s := r.m.Status().Stream; s.State != "stalled" || !strings.Contains(s.Why, "root.2.7") {
@@ -115,7 +115,7 @@ func TestDamagedRootIsAStateAndHealsWhenItIsRestored(t *testing.T) {
 
 func TestSupersededWriterWaits(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(PointerRead{Stamp: r.stamp(), Pointer: Pointer{Revision: 8, Epoch: 4, UID: 1, Next: 100}})
 	none[ReadRoot](r)
 	if s := r.m.Status().Stream; s.State != "waiting" || !strings.Contains(s.Why, "superseded") {
@@ -278,7 +278,7 @@ func TestItem37MessagesBeforeResolution(t *testing.T) {
 	if got := one[Release](r); got.Ref != 9 {
 		t.Fatalf("released %d", got.Ref)
 	}
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(ReplicaUp{r.stamp()})
 	one[ShowPending](r)
 	r.do(Tick{r.stamp()})
@@ -290,7 +290,7 @@ func TestItem37MessagesBeforeResolution(t *testing.T) {
 
 func TestUnreadableLocalLogIsInspectedAgain(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.resolve(stored())
 	r.do(Inspected{Stamp: r.stamp(), Result: Result{FaultLasting, "disk"}})
 	none[ShowSync](r)
@@ -302,7 +302,7 @@ func TestUnreadableLocalLogIsInspectedAgain(t *testing.T) {
 // not: what fails next is the first again, and tried again as soon.
 func TestAPersistEndsTheBackOffOfResolutions(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	for range 8 {
 		r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultTransient, "store down"}})
 		r.after(30 * time.Second)

@@ -68,7 +68,7 @@ func TestTheAgeBoundHasATimer(t *testing.T) {
 	root := stored()
 	r := newRig(t, testConfig)
 	r.now = 2_000
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.resolve(root)
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: log(100, 100)})
 	r.retain(Bounds{MaxAge: 10 * time.Second})
@@ -141,7 +141,7 @@ func TestRetentionDecidesByWhatIsPersisted(t *testing.T) {
 // What the local log contradicts is about to go, and pushes nothing older out.
 func TestRetentionWaitsForWhatIsContradictedToGo(t *testing.T) {
 	r := newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.retain(Bounds{MaxBytes: 500}) // of the 1000 that are stored, and the 500 that are left
 	r.do(PointerRead{Stamp: r.stamp(), Pointer: pointerTo(stored())})
 	r.root(stored())

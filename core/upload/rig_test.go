@@ -146,7 +146,7 @@ func dump(out []Effect) string {
 func opened(t testing.TB, cfg Config, root *manifest.Manifest, l Local) *rig {
 	t.Helper()
 	r := newRig(t, cfg)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.resolve(root)
 	r.do(Inspected{Stamp: r.stamp(), Gen: r.m.gen, Local: l})
 	return r

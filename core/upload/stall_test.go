@@ -102,7 +102,7 @@ func TestWhatWaitsForItsTurnStalls(t *testing.T) {
 	r.after(time.Minute)
 	r.stalledAt(pos.NoOffset, "")
 	r = newRig(t, testConfig)
-	r.do(Start{r.stamp()})
+	r.do(Start{Stamp: r.stamp()})
 	r.do(StoreAway{Stamp: r.stamp(), Since: r.now, Why: "no answer"})
 	r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
 	r.root(stored())

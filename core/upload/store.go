@@ -25,6 +25,17 @@ func (m *Machine) storeBack() {
 	}
 }
 
+// storeOwned lets local disk be freed for what is in the store.
+func (m *Machine) storeOwned() {
+	if !m.disowned {
+		return
+	}
+	m.disowned = false
+	if m.phase == phaseOpen && m.shown {
+		m.seam()
+	}
+}
+
 // storeDisowned lets all go on but what frees local disk: the store refuses by itself.
 func (m *Machine) storeDisowned() {
 	m.disowned = true

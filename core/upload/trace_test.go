@@ -86,7 +86,7 @@ func TestTraceOfAStreamThroughAnOutage(t *testing.T) {
 	r := newRig(t, testConfig)
 	tr := &tracer{rig: r, start: r.now}
 	tr.say("A new stream: no pointer, so nothing is in the store.")
-	tr.in(Start{r.stamp()})
+	tr.in(Start{Stamp: r.stamp()})
 	tr.in(PointerRead{Stamp: r.stamp(), Result: Result{FaultMissing, "no pointer"}})
 	tr.in(Inspected{Stamp: r.stamp(), Local: Local{First: 0, Next: 40}})
 	tr.say("Two fragments are cut; the anchor comes before any object.")

@@ -1,12 +1,10 @@
 package upload
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -32,15 +30,16 @@ type world struct {
 	deleted    bool
 	taken      map[pos.Offset]bool // chunks that the floor passed before they were persisted
 
-	asked   []Effect // not answered yet
-	late    []late   // what was answered, to come once more
-	replica *manifest.Manifest
-	seam    pos.Offset
-	stopped bool
-	healed  bool // no more faults
-	bounded bool // retention may have taken the beginning, or the store was emptied
-	emptied bool // the store has lost what the pointer names
-	wiped   bool // it has lost something since the last reset
+	asked    []Effect // not answered yet
+	late     []late   // what was answered, to come once more
+	replica  *manifest.Manifest
+	seam     pos.Offset
+	stopped  bool
+	healed   bool // no more faults
+	disowned bool // nothing may be freed
+	bounded  bool // retention may have taken the beginning, or the store was emptied
+	emptied  bool // the store has lost what the pointer names
+	wiped    bool // it has lost something since the last reset
 }
 
 // late is an answer that comes again: of a generation that is over, or of a transfer
@@ -61,7 +60,8 @@ func newWorld(t *rapid.T, cfg Config) *world {
 		t: t, m: New(cfg), twin: New(cfg), now: 1_000_000, uid: 1,
 		objects: map[string][]byte{}, taken: map[pos.Offset]bool{}, end: 200,
 	}
-	w.step(Start{w.stamp()})
+	w.disowned = rapid.Bool().Draw(t, "disowned")
+	w.step(Start{Stamp: w.stamp(), Disowned: w.disowned})
 	return w
 }
 
@@ -108,6 +108,9 @@ func (w *world) do(e Effect) {
 		w.replica = next.Stamped(w.m.cfg.Epoch, e.Seq)
 		w.shown(w.replica)
 	case Seam:
+		if w.disowned {
+			w.t.Fatalf("seam %s in a store that is not known to be ours", e.Next)
+		}
 		if stored := w.root(); e.Next > stored.Next && w.pointer.Revision == e.Seq {
 			w.t.Fatalf("seam %s, the store has %s", e.Next, stored.Next)
 		}
@@ -334,11 +337,18 @@ func (w *world) trim() {
 
 // act does one thing that the world may do at any time.
 func (w *world) act() {
-	switch rapid.IntRange(0, 18).Draw(w.t, "act") {
+	switch rapid.IntRange(0, 19).Draw(w.t, "act") {
 	case 18:
 		w.step(StoreAway{Stamp: w.stamp(), Since: w.now, Why: "drawn"})
 	case 15:
 		w.step(StoreBack{w.stamp()})
+	case 19:
+		w.disowned = !w.disowned
+		if w.disowned {
+			w.step(StoreDisowned{w.stamp()})
+		} else {
+			w.step(StoreOwned{w.stamp()})
+		}
 	case 16:
 		if rapid.IntRange(0, 3).Draw(w.t, "replaced") == 0 {
 			w.replace(rapid.IntRange(0, 3).Draw(w.t, "lost"))
@@ -367,7 +377,8 @@ func (w *world) act() {
 		w.foreign()
 	case 5:
 		until := w.now.Add(time.Duration(rapid.IntRange(0, 3).Draw(w.t, "until")) * time.Second)
-		w.step(Await{Stamp: w.stamp(), ID: WaiterID(w.uid), Next: w.end, Until: until})
+		next := rapid.SampledFrom([]pos.Offset{w.pointer.Next, w.end}).Draw(w.t, "awaited")
+		w.step(Await{Stamp: w.stamp(), ID: WaiterID(w.uid), Next: next, Until: until})
 		w.step(ForceCut{Stamp: w.stamp(), ID: WaiterID(w.uid), Upto: w.end, Until: until})
 	case 6:
 		if len(w.late) > 0 {
@@ -422,6 +433,7 @@ func (w *world) replace(lost int) {
 			}
 		})
 	}
+	w.disowned = false
 	w.step(StoreReclaimed{w.stamp()})
 	if w.seam != 0 && !w.stopped {
 		w.t.Fatalf("the local log still trusts the store up to %s", w.seam)
@@ -435,7 +447,8 @@ func (w *world) reset() {
 
 // heal ends all faults and waits until nothing moves any more.
 func (w *world) heal() {
-	w.healed = true
+	w.healed, w.disowned = true, false
+	w.step(StoreOwned{w.stamp()})
 	for range 400 {
 		for range 50 {
 			i := slices.IndexFunc(w.asked, func(e Effect) bool { l, ok := e.(Listen); return !ok || w.end > l.From })
@@ -454,40 +467,4 @@ func (w *world) heal() {
 		w.step(Tick{w.stamp()})
 	}
 	w.t.Fatalf("stuck at %s of %s: %+v\nasked: %s", w.pointer.Next, w.end, w.m.Status(), strings.TrimSpace(dump(w.asked)))
-}
-
-func TestWhateverHappensNothingIsLostUnseen(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		cfg := testConfig
-		cfg.Discard = rapid.Bool().Draw(t, "discard")
-		w := newWorld(t, cfg)
-		for range rapid.IntRange(0, 150).Draw(t, "steps") {
-			w.act()
-		}
-		w.heal()
-		root := w.root()
-		if !cfg.Discard && !root.Empty() && root.First > 0 && !w.taken[0] && !w.bounded {
-			t.Fatalf("the store begins at %s", root.First)
-		}
-		if w.replica == nil || w.replica.Next != w.end {
-			t.Fatalf("the replica has %+v", w.replica)
-		}
-	})
-}
-
-func TestDeletionEndsItFromEveryState(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, testConfig)
-		for range rapid.IntRange(0, 100).Draw(t, "steps") {
-			w.act()
-		}
-		w.deleted = true
-		w.step(StreamDeleted{w.stamp()})
-		if !w.stopped {
-			t.Fatal("it goes on")
-		}
-		if out := w.m.Step(Tick{w.stamp()}, nil); len(out) != 0 {
-			t.Fatal(fmt.Sprint("it goes on: ", dump(out)))
-		}
-	})
 }
