@@ -130,5 +130,10 @@ func (m *Machine) checkShown() error {
 	if m.stored == nil || m.contradicted || m.stored.Revision != m.pointer.Revision || m.stored.Next < pos.Offset(0) {
 		return fmt.Errorf("U8: shown is revision %v, the pointer has %s", m.stored, m.pointer.Revision)
 	}
+	for _, w := range m.waiters {
+		if w.next <= m.stored.Next {
+			return fmt.Errorf("U10: %d waits for %s, stored is everything below %s", w.id, w.next, m.stored.Next)
+		}
+	}
 	return nil
 }

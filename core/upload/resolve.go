@@ -186,6 +186,7 @@ func (m *Machine) place(l Local) {
 	if !m.contradicted && !m.shown {
 		m.shown = true
 		m.show()
+		m.answer()
 	}
 	n := m.now.Next
 	if n > l.Next {
