@@ -53,12 +53,18 @@ func runNode(g *globals) error {
 	for _, w := range cfg.Warnings {
 		log.Warn().Msg(w)
 	}
+	// A signal that comes while all is opened and started stops what then runs, in good order;
+	// giving the start up would kill what is half up. It waits no longer than claimDeadline: no
+	// init waits for the world.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
 	w, err := openWorld(cfg, log)
 	defer w.close()
 	if err != nil {
 		return &failure{err: err}
 	}
-	return serve(cfg, w, log)
+	return serve(cfg, w, log, signals)
 }
 
 func secrets(cfg settings.Settings) (all []settings.Secret) {
@@ -68,13 +74,8 @@ func secrets(cfg settings.Settings) (all []settings.Secret) {
 	return append(all, cfg.Store.S3.SecretKey)
 }
 
-// serve runs the node on what is open.
-func serve(cfg settings.Settings, w *world, log zerolog.Logger) error {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-	// No init waits for the world. A signal that comes meanwhile stops what then runs, in
-	// good order; giving the start up would kill what is half up.
+// serve runs the node on what is open, until a signal.
+func serve(cfg settings.Settings, w *world, log zerolog.Logger, signals <-chan os.Signal) error {
 	n, err := node.Start(context.Background(), cfg, w.ports(cfg, log), node.About{Version: version(), Store: where(cfg.Store)}, log)
 	if err != nil {
 		return &failure{what: "the node did not start", err: err}

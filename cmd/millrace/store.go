@@ -15,8 +15,9 @@ import (
 )
 
 // claimDeadline bounds how long the start waits for an S3 store. One that does not answer
-// hinders nobody from publishing, so the node runs without it until it does.
-const claimDeadline = 5 * time.Second
+// hinders nobody from publishing, so the node runs without it until it does. It is well below
+// startTime, so that a command that waits for the node finds it.
+const claimDeadline = 2 * time.Second
 
 // objectStore is the object store of one run.
 type objectStore struct {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,7 +38,12 @@ var keys = []string{"AWS_ACCESS_KEY_ID=" + s3server.AccessKeyID, "AWS_SECRET_ACC
 // onS3 puts a node that does not run yet on the server's bucket.
 func (n *node) onS3(server *s3server.Server, c config, env ...string) {
 	n.t.Helper()
-	c["store"] = fmt.Sprintf("kind = \"s3\"\nbucket = %q\nendpoint = %q\npath_style = true", bucket, server.URL())
+	n.onEndpoint(server.URL(), c, env...)
+}
+
+func (n *node) onEndpoint(url string, c config, env ...string) {
+	n.t.Helper()
+	c["store"] = fmt.Sprintf("kind = \"s3\"\nbucket = %q\nendpoint = %q\npath_style = true", bucket, url)
 	n.store = ""
 	// No keys of whoever runs the tests.
 	n.env = append([]string{"AWS_SHARED_CREDENTIALS_FILE=" + filepath.Join(n.dir, "none"), "AWS_CONFIG_FILE=" + filepath.Join(n.dir, "none"),
@@ -132,6 +138,47 @@ func TestAnS3StoreThatRefuses(t *testing.T) {
 	other.process = nil
 	if code := p.wait(t, 20*time.Second); code == 0 || !strings.Contains(other.log(), "names cluster") {
 		t.Errorf("on the prefix of another cluster: exit code %d\n%s", code, other.logTail())
+	}
+}
+
+// TestAStartInFrontOfAStoreThatHangs has whoever asks meanwhile find the node, and a signal stop it
+// in good order.
+func TestAStartInFrontOfAStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { must(t, silent.Close()) })
+	asked := make(chan net.Conn, 100) // and never answered
+	go func() {
+		for {
+			c, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			asked <- c
+		}
+	}()
+	c := config{}
+	n := idleNode(t, c)
+	n.onEndpoint("http://"+silent.Addr().String(), c, keys...)
+	n.launch()
+	first := <-asked
+	n.millrace("status").want(t, 0, "unknown since")
+	n.stop()
+	must(t, first.Close())
+	for len(asked) > 0 {
+		must(t, (<-asked).Close())
+	}
+	before := len(n.log())
+	n.launch()
+	opening := <-asked
+	if log := n.log()[before:]; strings.Contains(log, "admin surface is up") {
+		t.Fatalf("it is up already: the test does not do what it is for\n%s", log)
+	}
+	n.stop()
+	must(t, opening.Close())
+	if log := n.log(); !strings.HasSuffix(strings.TrimSpace(log), `"message":"stopped"}`) {
+		t.Errorf("the log ends with: %s", n.logTail())
 	}
 }
 
