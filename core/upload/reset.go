@@ -53,7 +53,10 @@ func (m *Machine) reset(in Reset) {
 	switch {
 	case m.resetting != nil:
 		refuse("another reset is under way")
-	case m.lost:
+	case m.lost, m.phase == phaseResolving:
+		// What is being looked at is looked at from the beginning.
+		m.gen++
+		m.emit(Abort{})
 		m.resetting = &resetting{id: in.ID}
 		if m.stored != nil {
 			m.resetting.from = m.stored.First

@@ -344,6 +344,46 @@ func TestAResetKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
+// A reset that comes while the stored manifest is being looked at, before anything is known to be
+// lost, looks at it from the beginning: at whatever it had come to.
+func TestAResetDuringALook(t *testing.T) {
+	steps := []func(r *rig){
+		func(r *rig) { r.do(Start{Stamp: r.stamp()}) },
+		func(r *rig) {
+			r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
+		},
+		func(r *rig) { r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()}) },
+	}
+	for n := range steps {
+		for _, lost := range []bool{true, false} {
+			r := newRig(t, testConfig)
+			for _, step := range steps[:n+1] {
+				step(r)
+			}
+			r.ask(1)
+			one[Abort](r)
+			none[ResetDone](r)
+			r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen - 1, Result: Result{FaultMissing, "what it had come to"}})
+			if len(r.out) != 0 {
+				t.Fatalf("%s", dump(r.out))
+			}
+			if !lost {
+				r.out = []Effect{ReadPointer{Gen: r.m.gen}}
+				r.found(stored())
+				if a := one[ResetDone](r); !strings.Contains(a.Refused, "there again") {
+					t.Errorf("at step %d: %+v", n, a)
+				}
+				continue
+			}
+			r.out = []Effect{ReadPointer{Gen: r.m.gen}}
+			r.reread(pointerTo(stored()), RootRead{Result: Result{FaultMissing, "no such key"}})
+			if l := one[ListRoots](r); l.Gen != r.m.gen {
+				t.Errorf("at step %d: %+v", n, l)
+			}
+		}
+	}
+}
+
 // What may still be there, or is again, is never given up.
 func TestAResetIsRefused(t *testing.T) {
 	refused := func(what string, r *rig, why string) {
@@ -356,13 +396,10 @@ func TestAResetIsRefused(t *testing.T) {
 		}
 	}
 	gone := RootRead{Result: Result{FaultMissing, "no such key"}}
-	r := newRig(t, testConfig)
-	r.do(Start{Stamp: r.stamp()})
 	for what, c := range map[string]struct {
 		r   *rig
 		why string
 	}{
-		"before it is known":           {r, "the stream is resolving"},
 		"while the store is away":      {lose(t, RootRead{Result: Result{FaultTransient, "503"}}), "waiting: 503"},
 		"while it is denied":           {lose(t, RootRead{Result: Result{FaultLasting, "denied"}}), "denied"},
 		"while all is well":            {opened(t, testConfig, stored(), log(0, 100)), "neither lost nor damaged"},
@@ -375,7 +412,7 @@ func TestAResetIsRefused(t *testing.T) {
 	}
 
 	// It is looked for again when it is asked for.
-	r = lose(t, gone)
+	r := lose(t, gone)
 	r.ask(1)
 	r.ask(2)
 	refused("twice", r, "another reset is under way")
