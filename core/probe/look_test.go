@@ -30,7 +30,7 @@ func TestALookIsAnswered(t *testing.T) {
 					r.try, asks = e.Try, true
 				case Looked:
 					answered = append(answered, e)
-				default:
+				case Admit, Refuse, Owned, Reclaimed, Away, Back, Drop, Wake, Note:
 				}
 			}
 			if err := r.m.check(); err != nil {
