@@ -261,9 +261,10 @@ type conn struct {
 	// asked is when a request was sent whole, in nanoseconds since 1970, as long as nothing of
 	// its answer has come; sending: it is not yet; 0: there is none.
 	asked atomic.Int64
-	write atomic.Bool  // what that request does
-	extra atomic.Int64 // the time for the size of that request, in nanoseconds
-	set   sync.Mutex   // held while a deadline is set
+	write atomic.Bool           // what that request does
+	extra atomic.Int64          // the time for the size of that request, in nanoseconds
+	set   sync.Mutex            // held while a deadline is set
+	broke atomic.Pointer[error] // what a read ended with
 }
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
@@ -329,12 +330,16 @@ func (c *conn) Read(p []byte) (int, error) {
 	case asked > 0 && errors.Is(err, os.ErrDeadlineExceeded):
 		c.pool.patience.lost(c.write.Load(), waited)
 	}
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
+		c.broke.CompareAndSwap(nil, &err)
+	}
 	return n, err
 }
 
 // Write fails when nothing moves for too long, and it fails late. A server that refuses a
 // large body answers and closes; what goes on being sent is then reset, and net/http would
-// report that and drop the answer, which it has or is about to read.
+// report that and drop the answer, which it has or is about to read. What was closed because a
+// read had failed fails for the reason that that had.
 func (c *conn) Write(p []byte) (int, error) {
 	err := c.moved()
 	n := 0
@@ -350,6 +355,9 @@ func (c *conn) Write(p []byte) (int, error) {
 		select {
 		case <-timer.C:
 		case <-c.closed:
+		}
+		if why := c.broke.Load(); why != nil && errors.Is(err, net.ErrClosed) {
+			err = *why
 		}
 	}
 	return n, err

@@ -2,8 +2,11 @@ package s3store
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -54,4 +57,44 @@ func TestAnAnswerThatIsWholeDoesNotEndWithItsPool(t *testing.T) {
 		t.Errorf("read %q, %v", b, err)
 	}
 	must(t, answer.Body.Close())
+}
+
+// severed is a connection that its peer resets, and that is closed for that.
+type severed struct {
+	net.Conn
+	closed bool
+}
+
+func (r *severed) Read([]byte) (int, error)    { return 0, syscall.ECONNRESET }
+func (r *severed) SetDeadline(time.Time) error { return nil }
+func (r *severed) Close() error                { r.closed = true; return nil }
+
+func (r *severed) Write([]byte) (int, error) {
+	if r.closed {
+		return 0, net.ErrClosed
+	}
+	return 0, syscall.EPIPE
+}
+
+// A write into a connection that was closed since it broke says what broke it, and one that fails by
+// itself says why.
+func TestAWriteSaysWhatBrokeTheConnection(t *testing.T) {
+	c := &conn{Conn: &severed{}, pool: newPool(1, nil), closed: make(chan struct{})}
+	if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
+		t.Error(err)
+	}
+	if _, err := c.Read(nil); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
+		t.Error(err)
+	}
+	must(t, c.Close())
+	if _, err := c.Write(nil); !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	closed := &conn{Conn: &severed{closed: true}, pool: newPool(1, nil), closed: make(chan struct{})}
+	if _, err := closed.Write(nil); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
 }
