@@ -3,6 +3,9 @@ package replicareader
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -268,6 +271,43 @@ func TestAnUploadsEndHasACause(t *testing.T) {
 		h.Send(upload.StoreReclaimed{}) // all begins anew
 		if cause := <-store.causes; !errors.Is(cause, context.Canceled) {
 			t.Errorf("given up for another reason, the cause is %v", cause)
+		}
+	})
+}
+
+// failing is a store that takes nothing before the third try, and keeps which try each was.
+type failing struct {
+	port.ObjectStore
+	mu    *sync.Mutex
+	tries map[bool][]int // whether of a root
+}
+
+func (f failing) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
+	f.mu.Lock()
+	root := strings.Contains(key, "/root.")
+	f.tries[root] = append(f.tries[root], port.Tries(ctx))
+	n := len(f.tries[root])
+	f.mu.Unlock()
+	if n < 3 {
+		return port.Unavailable
+	}
+	return f.ObjectStore.Put(ctx, key, body, size, ifAbsent)
+}
+
+// A store is told how often a fragment, or a list, has failed: it may need longer than others.
+func TestAStoreIsToldWhatHasFailed(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		store := failing{b.store, new(sync.Mutex), map[bool][]int{}}
+		b.start(func(cfg *Config) { cfg.Store = store })
+		b.grow(2)
+		b.until(20)
+		for root, tries := range store.tries {
+			if !slices.Equal(tries, []int{0, 1, 2}) {
+				t.Errorf("of a list %v: tries %v", root, tries)
+			}
+		}
+		if len(store.tries) != 2 {
+			t.Errorf("put: %v", store.tries)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func (r *replicaReader) putRoot(ctx context.Context, e upload.PutRoot) upload.In
 	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
 	defer cancel()
 	body := port.NewBody(bytes.NewReader(e.Body), fragment.Checksum(0, e.Body))
-	err := r.cfg.Store.Put(ctx, e.Key, body, int64(len(e.Body)), false)
+	err := r.cfg.Store.Put(port.WithTries(ctx, e.Tries), e.Key, body, int64(len(e.Body)), false)
 	return upload.RootPut{Gen: e.Gen, Result: resultOf(err)}
 }
 
@@ -174,7 +174,7 @@ func (r *replicaReader) put(ctx context.Context, e upload.Upload, b *body) error
 			return err
 		}
 	}
-	err := r.cfg.Uploads.Put(ctx, e.Key, b, fragment.ObjectSize(e.Fragment), false)
+	err := r.cfg.Uploads.Put(port.WithTries(ctx, e.Tries), e.Key, b, fragment.ObjectSize(e.Fragment), false)
 	if b.failed != nil {
 		return b.failed // which the store only passes on
 	}

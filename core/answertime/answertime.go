@@ -42,6 +42,10 @@ func (t *Times) Lost(after time.Duration) {
 	t.spell = min(max(2*after, t.spell), Most)
 }
 
+// After returns what the answer to one request is given at least that has failed so many times:
+// whatever else is answered meanwhile, this one may be one that takes long.
+func After(tries int) time.Duration { return min(Least<<min(max(0, tries), 2), Most) }
+
 // Allowance returns what an answer is given on top for what the store was sent and must make
 // durable before it answers, in whole seconds. A size below 0 is not known, and allows nothing.
 func Allowance(bytes int64) time.Duration {

@@ -38,6 +38,8 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 		{lost(24 * time.Second), 1, 48 * time.Second, false},
 		{back, 1, 24 * time.Second, false}, // it was slow before
 		{answered(0), 1, 18 * time.Second, false},
+		{answered(10 * time.Minute), 1, time.Minute, false},
+		{answered(0), 5, 56953125 * time.Microsecond, false}, // of a minute at most
 	} {
 		ended := false
 		for range c.times {
@@ -45,6 +47,15 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 		}
 		if got := a.Bound(); got != c.want || ended != c.ends {
 			t.Errorf("step %d: %s, want %s; ended a spell: %v", i, got, c.want, ended)
+		}
+	}
+}
+
+// One request that fails again and again is given more each time, whatever others are answered.
+func TestWhatFailedIsGivenMore(t *testing.T) {
+	for tries, want := range map[int]time.Duration{-1: 15 * time.Second, 0: 15 * time.Second, 1: 30 * time.Second, 2: time.Minute, 3: time.Minute, 99: time.Minute} {
+		if got := After(tries); got != want {
+			t.Errorf("%d tries: %s, want %s", tries, got, want)
 		}
 	}
 }

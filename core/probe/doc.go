@@ -24,8 +24,8 @@
 //     once.
 //   - While things are put, whose the prefix is is asked every Active: what goes into a store
 //     that took the place of ours is lost, and so is what is trimmed from local disk for it.
-//   - Who is about to give something up asks for a look, and is told what a round found that began
-//     after that: what was known may be minutes old.
+//   - Who is about to give something up asks for a look, and is told whose the prefix is as of
+//     a round that began after that: what was known may be minutes old.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on
 //     local disk, within its bounds.
 package probe

@@ -70,7 +70,8 @@ type (
 	}
 	// Stored says that something was put: whose the prefix is had better be still known.
 	Stored struct{ Now pos.Millis }
-	// Look asks for a round that begins from now on. Looked follows.
+	// Look asks for a round that begins from now on. Looked follows, once that has learned whose
+	// the prefix is.
 	Look struct {
 		Now pos.Millis
 		ID  uint64 // never used again

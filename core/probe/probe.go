@@ -40,7 +40,8 @@ const (
 //	S3 the state is never Accessible before the prefix is known to be ours
 //	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
 //	S5 the next round is at most the interval away, Retry while not all is well
-//	S6 nobody waits for a look while no question is open
+//	S6 nobody waits for a look but while a round is under way, nor for that round once it is known
+//	   whose the prefix is
 type Machine struct {
 	interval time.Duration
 	started  bool
@@ -56,7 +57,7 @@ type Machine struct {
 	used     bool       // something was put since a round was set for it
 	brief    bool       // the round asks for the owner only, if all is well
 	other    bool       // the store may be another one than the one that was ours
-	claim    Answer     // of this round, or of the last
+	claim    Answer     // of this round, once there is one
 	looks    []uint64   // that the next round answers
 	looking  []uint64   // that this one does
 	owned    bool
@@ -201,13 +202,13 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 // lookAnew has a round begin now, or after the one that is under way.
 func (m *Machine) lookAnew() { m.next, m.again = m.now, m.asking != nothing }
 
-// looked answers whoever asked for the round that has ended.
+// looked answers whoever asked for the round that has learned whose the prefix is.
 func (m *Machine) looked(out []Effect) []Effect {
-	if m.asking != nothing {
+	if m.asking == whose {
 		return out
 	}
 	for _, id := range m.looking {
-		out = append(out, Looked{ID: id, Ours: m.owned && m.claim.Verdict == Accessible})
+		out = append(out, Looked{ID: id, Ours: m.claim.Verdict == Accessible})
 	}
 	m.looking = nil
 	return out
@@ -392,7 +393,7 @@ func (m *Machine) goOn(out []Effect) []Effect {
 		return out
 	}
 	if m.asking == nothing && m.next <= m.now {
-		m.claim, m.looking, m.looks = Answer{}, m.looks, nil
+		m.looking, m.looks = m.looks, nil
 		out = m.ask(whose, out)
 	}
 	if m.asking == nothing {
@@ -421,7 +422,7 @@ func (m *Machine) check() error {
 	if (m.asking == nothing) != (m.open == 0) {
 		return fmt.Errorf("S1: %d tries are open, of question %d", m.open, m.asking)
 	}
-	if m.asking == nothing && len(m.looks)+len(m.looking) > 0 {
+	if m.asking == nothing && len(m.looks) > 0 || m.asking != whose && len(m.looking) > 0 {
 		return fmt.Errorf("S6: %v and %v wait for a look", m.looks, m.looking)
 	}
 	if s.Owned != m.owned {

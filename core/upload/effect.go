@@ -66,12 +66,14 @@ type (
 		Key      string
 		Fragment *fragment.Fragment // its UID is the key's
 		Doubted  bool
+		Tries    int // that failed before
 	}
 	// PutRoot puts a root object: RootPut.
 	PutRoot struct {
-		Gen  Gen
-		Key  string
-		Body []byte
+		Gen   Gen
+		Key   string
+		Body  []byte
+		Tries int // that failed before
 	}
 	// SwapPointer moves the pointer: PointerSwapped. It follows the RootPut of the
 	// object it names.

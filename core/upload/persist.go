@@ -85,7 +85,7 @@ func (m *Machine) putRoot() {
 	p.stage, p.edits, p.applied, p.drops = persistPutting, len(m.edits), m.applied, len(m.drops)
 	p.next = Pointer{Revision: m.pointer.Revision + 1, Epoch: m.cfg.Epoch, UID: m.at.UID, Next: m.now.Next}
 	p.manifest = m.now.Stamped(p.next.Epoch, p.next.Revision)
-	m.emit(PutRoot{Gen: m.gen, Key: m.rootKey(p.next), Body: p.manifest.Encode()})
+	m.emit(PutRoot{Gen: m.gen, Key: m.rootKey(p.next), Body: p.manifest.Encode(), Tries: p.fails})
 }
 
 func (m *Machine) rootKey(p Pointer) string {

@@ -126,7 +126,7 @@ func (m *Machine) granted(in Granted) {
 	frag.UID = m.at.UID
 	f.frag, f.stage = &frag, stageUploading
 	f.deadline = m.at.Now.Add(m.cfg.deadlineFor(frag.Size))
-	m.emit(Upload{Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, Doubted: f.lasting})
+	m.emit(Upload{Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, Doubted: f.lasting, Tries: f.fails})
 }
 
 func (m *Machine) byRef(ref pace.Ref, at stage) *flight {

@@ -3,85 +3,95 @@ package s3store
 import (
 	"crypto/tls"
 	"maps"
+	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"millrace/actors/port"
 	"millrace/core/answertime"
 )
 
 // patience is what the pools of a store have learned together of how long its answers take.
 type patience struct {
-	pools []*pool
+	pools []*pool // in order; fixed once the store is used
 
 	mu     sync.Mutex
 	reads  answertime.Times
 	writes answertime.Times
 }
 
-// share has the pools learn together.
-func share(pools ...*pool) {
-	a := &patience{pools: pools}
-	for _, p := range pools {
-		p.patience = a
-	}
-}
-
 // times returns what is known of a sort of requests, and of the other one.
-func (a *patience) times(write bool) (of, other *answertime.Times) {
+func (p *patience) times(write bool) (of, other *answertime.Times) {
 	if write {
-		return &a.writes, &a.reads
+		return &p.writes, &p.reads
 	}
-	return &a.reads, &a.writes
+	return &p.reads, &p.writes
 }
 
-// bound returns how long an answer is waited for. What writes takes no less than what reads.
-func (a *patience) bound(write bool) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if write {
-		return max(a.reads.Bound(), a.writes.Bound())
+// bound returns how long the answer to a question is waited for, from when it was sent whole.
+// What writes is given no less than what reads.
+func (p *patience) bound(q *question) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	learned := p.reads.Bound()
+	if q.write {
+		learned = max(learned, p.writes.Bound())
 	}
-	return a.reads.Bound()
+	return max(learned, answertime.After(q.tries)) + q.allowance
 }
 
 // answered learns that an answer began after a time. One that ends a spell bounds anew what
 // waits in all pools: what would long have been answered is given up at once.
-func (a *patience) answered(write bool, after time.Duration) {
-	a.mu.Lock()
-	of, other := a.times(write)
+func (p *patience) answered(write bool, after time.Duration) {
+	p.mu.Lock()
+	of, other := p.times(write)
 	ended := of.Answered(after)
 	if ended {
 		other.Back()
 	}
-	a.mu.Unlock()
+	p.mu.Unlock()
 	if !ended {
 		return
 	}
-	for _, p := range a.pools {
-		p.mu.Lock()
-		waiting := slices.Collect(maps.Keys(p.conns))
-		p.mu.Unlock()
-		for _, c := range waiting {
+	for _, pool := range p.pools {
+		pool.mu.Lock()
+		open := slices.Collect(maps.Keys(pool.conns))
+		pool.mu.Unlock()
+		for _, c := range open {
 			c.hurry()
 		}
 	}
 }
 
 // lost learns that an answer was waited for in vain.
-func (a *patience) lost(write bool, after time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	of, _ := a.times(write)
+func (p *patience) lost(write bool, after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of, _ := p.times(write)
 	of.Lost(after)
 }
 
-// patient gives the store its time for a request of some bytes that it has been sent whole, and
-// that writes or not.
-func patient(size int64, write bool) *httptrace.ClientTrace {
-	var on atomic.Pointer[conn]
+// question is a request, from when it has a connection until its answer begins.
+type question struct {
+	write     bool
+	tries     int           // that have failed before
+	allowance time.Duration // for what it sends
+	conn      atomic.Pointer[conn]
+	sent      atomic.Int64 // when it was sent whole, in nanoseconds since 1970; 0: it is not yet
+}
+
+func questionOf(r *http.Request) *question {
+	return &question{
+		write: r.Method != http.MethodGet && r.Method != http.MethodHead,
+		tries: port.Tries(r.Context()), allowance: answertime.Allowance(r.ContentLength),
+	}
+}
+
+// trace has the connection that carries the question know it.
+func (q *question) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
 			raw := got.Conn
@@ -89,24 +99,48 @@ func patient(size int64, write bool) *httptrace.ClientTrace {
 				raw = over.NetConn()
 			}
 			if c, ok := raw.(*conn); ok {
-				c.write.Store(write)
-				c.asked.Store(sending)
-				on.Store(c)
+				q.conn.Store(c)
+				c.asked.Store(q)
 			}
 		},
 		WroteRequest: func(wrote httptrace.WroteRequestInfo) {
-			c := on.Load()
+			c := q.conn.Load()
 			if c == nil || wrote.Err != nil {
 				return
 			}
 			// The last bytes of a request without a body are written after this is called.
-			c.extra.Store(int64(answertime.Allowance(size)))
-			if !c.asked.CompareAndSwap(sending, time.Now().UnixNano()) {
-				return // its answer came before it counted as written
-			}
-			if c.moved() != nil {
+			q.sent.Store(time.Now().UnixNano())
+			if c.asked.Load() == q && c.moved() != nil {
 				return // it is closed, as whoever reads it is told
 			}
 		},
+	}
+}
+
+// waited is how long the answer has been waited for beside what its size allows; 0: not yet.
+func (q *question) waited() time.Duration {
+	sent := q.sent.Load()
+	if sent == 0 {
+		return 0
+	}
+	return max(0, time.Duration(time.Now().UnixNano()-sent)-q.allowance)
+}
+
+// answered ends the waiting. A write that was refused tells nothing of how long one takes that
+// the store makes durable.
+func (q *question) answered(status int) {
+	c := q.conn.Load()
+	if c == nil {
+		return
+	}
+	waited := q.waited()
+	if !c.asked.CompareAndSwap(q, nil) {
+		return // it was given up
+	}
+	if !q.write || status < http.StatusMultipleChoices {
+		c.pool.patience.answered(q.write, waited)
+	}
+	if c.expire(time.Now().Add(stall)) != nil {
+		return // it is closed, as whoever reads it is told
 	}
 }

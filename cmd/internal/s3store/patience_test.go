@@ -3,6 +3,7 @@ package s3store
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 )
 
 // A store that thinks for most of a minute is given the time at the third try, and at once from
@@ -70,22 +72,23 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 	})
 }
 
-// A store that answers what reads at once, and needs long for what writes, is given the time.
-func TestReadsSayNothingOfWrites(t *testing.T) {
+// puts has a store that needs 40 s for each put to p/slow take one of some bytes, while it does
+// something else every 3 s, and demands that the third try gets the time.
+func puts(t *testing.T, size int, failed func(try int) int, beside func(ctx context.Context, s *Store) error) {
 	synctest.Test(t, func(t *testing.T) {
 		s := wired(t, &slow{think: 40 * time.Second})
 		for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, 40 * time.Second} {
 			began, done := time.Now(), make(chan struct{})
 			go func() {
 				defer close(done)
-				for range 3 {
-					if _, err := s.General().Get(t.Context(), "p/quick"); port.ClassOf(err) == port.Timeout {
+				for time.Since(began) < want-time.Second {
+					if err := beside(t.Context(), s); port.ClassOf(err) == port.Timeout {
 						t.Error(err)
 					}
 					<-time.After(3 * time.Second)
 				}
 			}()
-			err := put(t.Context(), s.General(), "p/slow", []byte("x"))
+			err := put(port.WithTries(t.Context(), failed(i)), s.General(), "p/slow", make([]byte, size))
 			if took := time.Since(began); took != want || (err == nil) != (i == 2) {
 				t.Errorf("try %d ended after %s: %v", i+1, took, err)
 			}
@@ -94,12 +97,40 @@ func TestReadsSayNothingOfWrites(t *testing.T) {
 	})
 }
 
+// A store that needs long for what it makes durable is given the time, also for a body that it is
+// asked about first, whatever it answers at once meanwhile.
+func TestALongWriteIsGivenTime(t *testing.T) {
+	never, each := func(int) int { return 0 }, func(try int) int { return try }
+	read := func(ctx context.Context, s *Store) error { _, err := s.General().Get(ctx, "p/quick"); return err }
+	t.Run("reads", func(t *testing.T) { puts(t, 1, never, read) })
+	t.Run("of a large body", func(t *testing.T) { puts(t, 3<<20, never, read) })
+	t.Run("writes that are refused", func(t *testing.T) {
+		puts(t, 1, never, func(ctx context.Context, s *Store) error { return put(ctx, s.General(), "p/refused", []byte("x")) })
+	})
+	t.Run("writes", func(t *testing.T) {
+		puts(t, 1, each, func(ctx context.Context, s *Store) error { return put(ctx, s.Uploads(), "p/quick", []byte("x")) })
+	})
+}
+
+// What a request is: one that reads, and is asked about, or one that writes.
+func TestWhatIsAsked(t *testing.T) {
+	for method, write := range map[string]bool{http.MethodGet: false, http.MethodHead: false, http.MethodPut: true, http.MethodPost: true, http.MethodDelete: true} {
+		r, err := http.NewRequestWithContext(port.WithTries(t.Context(), 2), method, "http://store/p", nil)
+		must(t, err)
+		r.ContentLength = 64 << 20
+		if q := questionOf(r); q.write != write || q.tries != 2 || q.allowance != 16*time.Second {
+			t.Errorf("%s: %+v", method, q)
+		}
+	}
+}
+
 // What was sent has to be made durable first: a large request is given time for that.
 func TestALargeRequestIsGivenTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := &deadlines{at: time.Now()}
-		c := &conn{Conn: raw, pool: newPool(1, nil)}
-		trace := patient(64<<20, true)
+		c := &conn{Conn: raw, pool: newPool(1, nil, new(patience))}
+		q := &question{write: true, allowance: answertime.Allowance(64 << 20)}
+		trace := q.trace()
 		trace.GotConn(httptrace.GotConnInfo{Conn: c})
 		trace.WroteRequest(httptrace.WroteRequestInfo{Err: net.ErrClosed})
 		if len(raw.set) != 0 {

@@ -62,9 +62,9 @@ type pool struct {
 	waited  int64
 }
 
-func newPool(max int, roots *x509.CertPool) *pool {
-	p := &pool{slots: make(chan struct{}, max), conns: map[*conn]struct{}{}}
-	share(p)
+func newPool(max int, roots *x509.CertPool, shared *patience) *pool {
+	p := &pool{slots: make(chan struct{}, max), patience: shared, conns: map[*conn]struct{}{}}
+	shared.pools = append(shared.pools, p)
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
@@ -138,14 +138,14 @@ func (p *pool) Stats() port.PoolStats {
 // redirection and repeats nothing. It is the HTTP client of the SDK.
 func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	caller := req.Context()
-	write := req.Method != http.MethodGet && req.Method != http.MethodHead
-	life, giveBack, err := p.take(caller, write)
+	q := questionOf(req)
+	life, giveBack, err := p.take(caller, q.write)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(caller)
 	stop := context.AfterFunc(life, func() { cancel(errClosed) })
-	req = req.WithContext(httptrace.WithClientTrace(ctx, patient(req.ContentLength, write)))
+	req = req.WithContext(httptrace.WithClientTrace(ctx, q.trace()))
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
@@ -164,6 +164,7 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	q.answered(resp.StatusCode)
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		resp.Body = &cutBody{ReadCloser: resp.Body, left: errorBody}
 	}
@@ -248,23 +249,16 @@ func (p *pool) adopt(raw net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// sending stands in conn.asked for the time at which a request will have been sent.
-const sending = -1
-
 // conn is a connection that its pool counts.
 type conn struct {
 	net.Conn
 	pool   *pool
 	once   sync.Once
 	closed chan struct{}
-	until  atomic.Int64 // the deadline that is set, in nanoseconds since 1970
-	// asked is when a request was sent whole, in nanoseconds since 1970, as long as nothing of
-	// its answer has come; sending: it is not yet; 0: there is none.
-	asked atomic.Int64
-	write atomic.Bool           // what that request does
-	extra atomic.Int64          // the time for the size of that request, in nanoseconds
-	set   sync.Mutex            // held while a deadline is set
-	broke atomic.Pointer[error] // what a read ended with
+	until  atomic.Int64             // the deadline that is set, in nanoseconds since 1970
+	asked  atomic.Pointer[question] // that is to be answered
+	set    sync.Mutex               // held while a deadline is set
+	broke  atomic.Pointer[error]    // what a read ended with
 }
 
 // moved puts off the moment at which the connection counts as stalled, for whoever reads
@@ -272,8 +266,8 @@ type conn struct {
 // moves the deadline only now and then: setting it costs as much as sending some KiB.
 func (c *conn) moved() error {
 	bound := stall
-	if c.asked.Load() > 0 {
-		bound = c.pool.patience.bound(c.write.Load()) + c.allowance()
+	if q := c.asked.Load(); q != nil && q.sent.Load() > 0 {
+		bound = c.pool.patience.bound(q)
 	}
 	next := time.Now().Add(bound)
 	if later := next.UnixNano() - c.until.Load(); later >= 0 && later < int64(bound/10) {
@@ -282,25 +276,18 @@ func (c *conn) moved() error {
 	return c.expire(next)
 }
 
-// allowance is what the store is given for the size of the request.
-func (c *conn) allowance() time.Duration { return time.Duration(c.extra.Load()) }
-
 // hurry bounds the waiting for an answer anew, from when the request was sent. One whose time is
 // over by that teaches nothing more: it was asked before.
 func (c *conn) hurry() {
-	bound := c.pool.patience.bound(c.write.Load()) + c.allowance()
-	c.set.Lock()
-	defer c.set.Unlock()
-	asked := c.asked.Load()
-	if asked <= 0 {
+	q := c.asked.Load()
+	if q == nil || q.sent.Load() == 0 {
 		return
 	}
-	at := time.Unix(0, asked).Add(bound)
-	if !at.After(time.Now()) && !c.asked.CompareAndSwap(asked, 0) {
+	at := time.Unix(0, q.sent.Load()).Add(c.pool.patience.bound(q))
+	if !at.After(time.Now()) && !c.asked.CompareAndSwap(q, nil) {
 		return // its answer came
 	}
-	c.until.Store(at.UnixNano())
-	if c.SetDeadline(at) != nil {
+	if c.expire(at) != nil {
 		return // it is closed, as whoever reads it is told
 	}
 }
@@ -316,21 +303,13 @@ func (c *conn) expire(at time.Time) error {
 // Read fails when nothing moves for too long.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	asked, waited := c.asked.Load(), time.Duration(0)
-	if asked > 0 {
-		waited = time.Duration(time.Now().UnixNano()-asked) - c.allowance()
+	if err == nil {
+		return n, c.moved()
 	}
-	switch {
-	case err == nil && asked != 0:
-		c.asked.Store(0)
-		err = c.expire(time.Now().Add(stall)) // not as moved does: hurry may have set another
-		c.pool.patience.answered(c.write.Load(), waited)
-	case err == nil:
-		err = c.moved()
-	case asked > 0 && errors.Is(err, os.ErrDeadlineExceeded):
-		c.pool.patience.lost(c.write.Load(), waited)
+	if q := c.asked.Load(); q != nil && q.sent.Load() > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.pool.patience.lost(q.write, q.waited())
 	}
-	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
+	if !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
 		c.broke.CompareAndSwap(nil, &err)
 	}
 	return n, err

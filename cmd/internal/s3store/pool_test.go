@@ -79,7 +79,7 @@ func (r *severed) Write([]byte) (int, error) {
 // A write into a connection that was closed since it broke says what broke it, and one that fails by
 // itself says why.
 func TestAWriteSaysWhatBrokeTheConnection(t *testing.T) {
-	c := &conn{Conn: &severed{}, pool: newPool(1, nil), closed: make(chan struct{})}
+	c := &conn{Conn: &severed{}, pool: newPool(1, nil, new(patience)), closed: make(chan struct{})}
 	if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
 		t.Error(err)
 	}
@@ -93,7 +93,7 @@ func TestAWriteSaysWhatBrokeTheConnection(t *testing.T) {
 	if _, err := c.Write(nil); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}
-	closed := &conn{Conn: &severed{closed: true}, pool: newPool(1, nil), closed: make(chan struct{})}
+	closed := &conn{Conn: &severed{closed: true}, pool: newPool(1, nil, new(patience)), closed: make(chan struct{})}
 	if _, err := closed.Write(nil); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}

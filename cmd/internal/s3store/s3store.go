@@ -62,8 +62,8 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	ring := newKeyring(cfg)
-	uploads, general := newPool(cfg.UploadConnections, roots), newPool(cfg.GeneralConnections, roots)
-	share(uploads, general)
+	shared := new(patience)
+	uploads, general := newPool(cfg.UploadConnections, roots, shared), newPool(cfg.GeneralConnections, roots, shared)
 	// Manifests are put and objects deleted through it too: a store that is slow to take
 	// these must not keep readers waiting.
 	general.writes = make(chan struct{}, max(1, cfg.GeneralConnections/2))

@@ -35,14 +35,17 @@ func (d *deadlines) SetDeadline(t time.Time) error {
 func TestTheDeadlineFollowsWhatMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := &deadlines{at: time.Now()}
-		c := &conn{Conn: raw, pool: newPool(1, nil)}
+		c := &conn{Conn: raw, pool: newPool(1, nil, new(patience))}
 		for range 50 {
 			must(t, c.moved())
 			<-time.After(100 * time.Millisecond)
 		}
-		c.asked.Store(1)
+		q := new(question)
+		c.asked.Store(q)
+		must(t, c.moved()) // it is not sent yet
+		q.sent.Store(1)
 		must(t, c.moved())
-		c.asked.Store(0)
+		c.asked.Store(nil)
 		must(t, c.moved())
 		want := []time.Duration{20 * time.Second, 22 * time.Second, 24 * time.Second, 20 * time.Second, 25 * time.Second}
 		if !slices.Equal(raw.set, want) {
@@ -94,6 +97,10 @@ const pieces = 10 // of an answer
 func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/quick") {
 		takes(w, r)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/refused") {
+		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	if s.silent != nil {
