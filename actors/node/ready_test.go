@@ -272,6 +272,26 @@ func TestAStreamIsFoundByItsID(t *testing.T) {
 	})
 }
 
+// A store is asked whose it is before a reset, for a while; and if the prefix is all that it tells
+// at once, that is enough.
+func TestAResetAsksTheStore(t *testing.T) {
+	standing(t, func(t *testing.T, s *site) {
+		pass(time.Minute)
+		s.storeTime.Store(int64(time.Hour))
+		began := time.Now()
+		_, err := s.ResetStream(t.Context(), "shop")
+		refused(t, err, admin.Unavailable, "was asked whose it is, and has not said it")
+		if took := time.Since(began); took != lookTime {
+			t.Errorf("refused after %s", took)
+		}
+		s.storeTime.Store(0)
+		pass(time.Minute)
+		s.storeTime.Store(int64(lookTime * 2 / 3)) // each question of a round
+		_, err = s.ResetStream(t.Context(), "shop")
+		refused(t, err, admin.Exists, "neither lost nor damaged")
+	})
+}
+
 // A store that is not ours has lost nothing.
 func TestAResetIsRefusedInAStoreThatIsNotOurs(t *testing.T) {
 	standing(t, func(t *testing.T, s *site) {

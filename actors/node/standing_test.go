@@ -34,6 +34,7 @@ type site struct {
 	// What operations of the metadata store, the object store and the disk fail with:
 	// instead of them, or after they took effect.
 	metaFault, metaAfter, storeFault, diskFault faults
+	storeTime                                   atomic.Int64 // that an operation of the object store takes, in nanoseconds
 }
 
 // faults are set while the node runs.
@@ -92,6 +93,7 @@ func newSite(t *testing.T) *site {
 	disk.Fault = s.diskFault.hook
 	store := fakestore.New()
 	store.Fault = s.storeFault.hook
+	store.Latency = func(string, string) time.Duration { return time.Duration(s.storeTime.Load()) }
 	s.ports = Ports{
 		Disk: disk, Store: store, Uploads: store, Metadata: s.meta, State: fakestate.New("n1"),
 		Metrics: noMetrics{}, Postgres: func(settings.Capture) port.Postgres { return s.db },

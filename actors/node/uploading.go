@@ -21,6 +21,8 @@ const (
 	// resetTime is how long a reset may take: it looks for what is there, and stores a list of
 	// objects without what is not.
 	resetTime = 20 * time.Second
+	// lookTime is how long the store may take before that to say whose it is.
+	lookTime = 10 * time.Second
 	// cutReadTime is how much of it the local log may take to be read.
 	cutReadTime = 3 * time.Second
 )
@@ -33,12 +35,12 @@ func (n *Node) uploadReport(ctx context.Context, row port.Stream) *admin.UploadR
 		r.Why = why
 		return r
 	}
-	answer, err := askReader(ctx, h, upload.Describe{})
+	answer, err := askReader(ctx, h, upload.Describe{}, readerTime)
 	if s, ok := answer.(upload.Status); ok && err == nil {
 		r.Status = &s
 		return r
 	}
-	r.Error, r.Why = readerError(err)
+	r.Error, r.Why = readerError(err, readerTime)
 	return r
 }
 
@@ -58,31 +60,31 @@ func (n *Node) replicaReader(row port.Stream) (h *actors.Handle, why string) {
 	return nil, n.remoteWhy(row.ID)
 }
 
-func askReader(ctx context.Context, h *actors.Handle, question any) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, readerTime)
+func askReader(ctx context.Context, h *actors.Handle, question any, within time.Duration) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return h.Call(ctx, question)
 }
 
 // readerError tells a replica reader that is busy from one that is gone.
-func readerError(err error) (code, why string) {
+func readerError(err error, within time.Duration) (code, why string) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return admin.ReaderTimeout, fmt.Sprintf("the replica reader did not answer within %s", readerTime)
+		return admin.ReaderTimeout, fmt.Sprintf("the replica reader did not answer within %s", within)
 	}
 	return admin.ReaderDown, fmt.Sprintf("the replica reader ended before it answered: %v", err)
 }
 
 // steer sends a question about one stream to its replica reader.
-func (n *Node) steer(ctx context.Context, row port.Stream, doing string, ask func(h *actors.Handle) (any, error)) (any, error) {
+func (n *Node) steer(ctx context.Context, row port.Stream, doing string, question any, within time.Duration) (any, error) {
 	name := row.Name
 	hint := "millrace status " + name + " tells what it waits for; ask again in a moment"
 	h, why := n.replicaReader(row)
 	if h == nil {
 		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s", doing, name, why), Hint: hint}
 	}
-	answer, err := ask(h)
+	answer, err := askReader(ctx, h, question, within)
 	if err != nil {
-		code, why := readerError(err)
+		code, why := readerError(err, within)
 		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s (%s)", doing, name, why, code), Hint: hint}
 	}
 	return answer, nil
@@ -94,9 +96,7 @@ func (n *Node) CutStream(ctx context.Context, stream string) (admin.CutStatus, e
 	if err != nil {
 		return admin.CutStatus{}, err
 	}
-	answer, err := n.steer(ctx, row, "cutting", func(h *actors.Handle) (any, error) {
-		return askReader(ctx, h, upload.CutNow{For: cutReadTime})
-	})
+	answer, err := n.steer(ctx, row, "cutting", upload.CutNow{For: cutReadTime}, readerTime)
 	if err != nil {
 		return admin.CutStatus{}, err
 	}
@@ -119,14 +119,12 @@ func cutRefused(name string, cut upload.CutAnswer) error {
 	return &admin.Error{Class: admin.Unavailable, What: what, Hint: hint}
 }
 
-// ResetStream implements admin.Uploads. In a store that is not the right one nothing is lost.
+// ResetStream implements admin.Uploads.
 func (n *Node) ResetStream(ctx context.Context, stream string) (admin.ResetStatus, error) {
 	row, err := n.row(ctx, stream)
 	if err != nil {
 		return admin.ResetStatus{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, resetTime)
-	defer cancel()
 	if err := n.ourStore(ctx, row.Name); err != nil {
 		return admin.ResetStatus{}, err
 	}
@@ -136,9 +134,7 @@ func (n *Node) ResetStream(ctx context.Context, stream string) (admin.ResetStatu
 // reset gives up what a stream has lost in the store.
 func (n *Node) reset(ctx context.Context, row port.Stream) (admin.ResetStatus, error) {
 	name := row.Name
-	answer, err := n.steer(ctx, row, "resetting", func(h *actors.Handle) (any, error) {
-		return h.Call(ctx, upload.ResetManifest{})
-	})
+	answer, err := n.steer(ctx, row, "resetting", upload.ResetManifest{}, resetTime)
 	if err != nil {
 		return admin.ResetStatus{}, err
 	}
@@ -164,14 +160,22 @@ func (n *Node) ourStore(ctx context.Context, name string) error {
 	if !monitor.Alive() {
 		return n.notLookedAt()
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	answer, err := monitor.Call(ctx, storemonitor.Look{})
-	if looked, _ := answer.(storemonitor.Looked); err == nil && looked.Ours {
-		return nil
+	switch looked, _ := answer.(storemonitor.Looked); {
+	case err != nil:
+		return &admin.Error{
+			Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store was asked whose it is, and has not said it", name),
+			Hint: "millrace status tells how the store answers; say it again once it does",
+		}
+	case !looked.Ours:
+		return &admin.Error{
+			Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()),
+			Hint: "mend the store or its configuration, or say millrace tiering claim if this is what shall be uploaded to",
+		}
 	}
-	return &admin.Error{
-		Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()), Err: err,
-		Hint: "mend the store or its configuration, or say millrace tiering claim if this is what shall be uploaded to",
-	}
+	return nil
 }
 
 // Durable implements admin.Uploads.
@@ -190,11 +194,7 @@ func (n *Node) Durable(ctx context.Context, stream string, next pos.Offset, wait
 		}
 		next = l.Committed()
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait+readerTime)
-	defer cancel()
-	answer, err := n.steer(ctx, row, "waiting for", func(h *actors.Handle) (any, error) {
-		return h.Call(ctx, upload.AwaitDurable{Next: next, For: max(wait, time.Millisecond)})
-	})
+	answer, err := n.steer(ctx, row, "waiting for", upload.AwaitDurable{Next: next, For: max(wait, time.Millisecond)}, wait+readerTime)
 	if err != nil {
 		return admin.DurableStatus{}, err
 	}

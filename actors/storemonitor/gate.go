@@ -134,43 +134,35 @@ func (s *guarded) Delete(ctx context.Context, keys []string) ([]port.DeleteError
 // Get implements port.ObjectStore.
 func (s *guarded) Get(ctx context.Context, key string) ([]byte, error) {
 	body, err := s.ObjectStore.Get(ctx, key)
-	s.gate.read(ctx, err)
+	s.gate.failed(ctx, err)
 	return body, err
 }
 
 // GetRange implements port.ObjectStore.
 func (s *guarded) GetRange(ctx context.Context, key string, from, n int64) ([]byte, error) {
 	body, err := s.ObjectStore.GetRange(ctx, key, from, n)
-	s.gate.read(ctx, err)
+	s.gate.failed(ctx, err)
 	return body, err
-}
-
-// read makes the monitor look at a store that did not give what it was asked for.
-func (g *Gate) read(ctx context.Context, err error) {
-	if err != nil {
-		g.failed(ctx, err)
-	}
 }
 
 // ended tells the monitor that something was put or deleted, and makes it look at a store that
 // did not do what it was asked.
 func (g *Gate) ended(ctx context.Context, err error) {
-	h := g.monitor.Load()
-	if err == nil {
-		g.busy.Store(0)
-		if h != nil && g.stored.CompareAndSwap(false, true) {
-			h.Send(stored{})
-		}
+	g.failed(ctx, err)
+	if err != nil {
 		return
 	}
-	g.failed(ctx, err)
+	g.busy.Store(0)
+	if h := g.monitor.Load(); h != nil && g.stored.CompareAndSwap(false, true) {
+		h.Send(stored{})
+	}
 }
 
-// failed makes the monitor look at the store. One that is full, or finds that the object is
+// failed makes the monitor look at the store if an operation has. One that is full, or finds that the object is
 // there already, is well, and so is one that is busy unless it does nothing else; nor does it say
 // anything that the node gave the operation up, unless because its time was over.
 func (g *Gate) failed(ctx context.Context, err error) {
-	if errors.Is(context.Cause(ctx), context.Canceled) {
+	if err == nil || errors.Is(context.Cause(ctx), context.Canceled) {
 		return
 	}
 	switch port.ClassOf(err) {

@@ -54,8 +54,8 @@ func runNode(g *globals) error {
 		log.Warn().Msg(w)
 	}
 	// A signal that comes while all is opened and started stops what then runs, in good order;
-	// giving the start up would kill what is half up. It waits no longer than claimDeadline: no
-	// init waits for the world.
+	// giving the start up would kill what is half up. Of the world only the store is waited for,
+	// when its prefix is claimed, and that has its deadline.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
