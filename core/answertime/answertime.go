@@ -33,8 +33,7 @@ func (t *Times) Answered(after time.Duration) bool {
 	return ended
 }
 
-// Back learns that a spell of answers to other requests has ended, which says that the store was
-// away and is back.
+// Back learns from other requests that the store was away and is back.
 func (t *Times) Back() { t.spell = 0 }
 
 // Lost learns that an answer was waited for in vain.

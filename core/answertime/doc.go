@@ -7,7 +7,9 @@
 // first answer tells, and ends that: whatever hangs since then would long have been answered.
 //
 // Requests that read and those that write have times of their own: a store that answers the ones
-// at once may need a minute for the others. What they tell each other is that a spell has ended.
+// at once may need a minute for the others, or for some of them. So a request that has failed is
+// given more by that alone, and what ends a spell of reads ends one of writes as well, but not the
+// other way round.
 //
 // TCP's timer of retransmission goes the same way (RFC 6298, sections 2 and 5), on a mean and a
 // deviation; a store's answers have no mean worth the name, so it is the longest here.

@@ -23,37 +23,36 @@ type patience struct {
 	writes answertime.Times
 }
 
-// times returns what is known of a sort of requests, and of the other one.
-func (p *patience) times(write bool) (of, other *answertime.Times) {
-	if write {
-		return &p.writes, &p.reads
-	}
-	return &p.reads, &p.writes
+// bound returns how long the answer to a question is waited for, from when it was sent whole.
+func (p *patience) bound(q *question) time.Duration {
+	return max(p.learned(q), answertime.After(q.tries)+q.allowance)
 }
 
-// bound returns how long the answer to a question is waited for, from when it was sent whole.
-// What writes is given no less than what reads.
-func (p *patience) bound(q *question) time.Duration {
+// learned is that without what the question's own failures tell. What writes is given no less
+// than what reads.
+func (p *patience) learned(q *question) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	learned := p.reads.Bound()
 	if q.write {
 		learned = max(learned, p.writes.Bound())
 	}
-	return max(learned, answertime.After(q.tries)) + q.allowance
+	return learned + q.allowance
 }
 
-// answered learns that an answer began after a time. One that ends a spell bounds anew what
-// waits in all pools: what would long have been answered is given up at once.
+// answered learns that an answer began after a time. A read that ends a spell of reads says that
+// the store was away: what hangs in all pools would long have been answered. A write says less,
+// since one may take long, and another one not.
 func (p *patience) answered(write bool, after time.Duration) {
 	p.mu.Lock()
-	of, other := p.times(write)
-	ended := of.Answered(after)
-	if ended {
-		other.Back()
+	back := false
+	if write {
+		p.writes.Answered(after)
+	} else if back = p.reads.Answered(after); back {
+		p.writes.Back()
 	}
 	p.mu.Unlock()
-	if !ended {
+	if !back {
 		return
 	}
 	for _, pool := range p.pools {
@@ -70,8 +69,11 @@ func (p *patience) answered(write bool, after time.Duration) {
 func (p *patience) lost(write bool, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of, _ := p.times(write)
-	of.Lost(after)
+	if write {
+		p.writes.Lost(after)
+	} else {
+		p.reads.Lost(after)
+	}
 }
 
 // question is a request, from when it has a connection until its answer begins.

@@ -40,6 +40,9 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 		t.Cleanup(func() { close(store.silent) })
 		get := func() error { _, err := s.General().Get(t.Context(), "p/slow"); return err }
 		upload := func() error { return put(t.Context(), s.Uploads(), "p/taken", []byte("x")) }
+		again := func() error {
+			return put(port.WithTries(t.Context(), 2), s.Uploads(), "p/taken", []byte("x"))
+		}
 		hang := func(what string, do func() error, want time.Duration) {
 			t.Helper()
 			began := time.Now()
@@ -57,13 +60,14 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 		hang("an upload", upload, time.Minute) // no less than a get
 		var all sync.WaitGroup
 		all.Go(func() { hang("an upload", upload, 20*time.Second) }) // and not a minute
+		all.Go(func() { hang("an upload that has failed", again, 20*time.Second) })
 		all.Go(func() {
 			<-time.After(10 * time.Second)
 			hang("a get", get, 15*time.Second) // its time from when it was asked
 		})
 		all.Go(func() {
 			<-time.After(20 * time.Second)
-			if _, err := s.General().Get(t.Context(), "p/quick"); port.ClassOf(err) == port.Timeout {
+			if _, err := s.General().Get(t.Context(), "p/refused"); err == nil || port.ClassOf(err) == port.Timeout {
 				t.Error(err)
 			}
 		})
@@ -140,7 +144,12 @@ func TestALargeRequestIsGivenTime(t *testing.T) {
 		c.hurry()
 		c.pool.patience.lost(true, time.Minute)
 		must(t, c.moved())
-		if want := []time.Duration{31 * time.Second, 31 * time.Second, 76 * time.Second}; !slices.Equal(raw.set, want) {
+		<-time.After(20 * time.Second)
+		if took := q.waited(); took != 4*time.Second {
+			t.Errorf("waited for %s beside what its size allows", took)
+		}
+		q.answered(http.StatusOK)
+		if want := []time.Duration{31 * time.Second, 31 * time.Second, 76 * time.Second, 40 * time.Second}; !slices.Equal(raw.set, want) {
 			t.Errorf("deadlines %v, want %v", raw.set, want)
 		}
 	})

@@ -283,7 +283,7 @@ func (c *conn) hurry() {
 	if q == nil || q.sent.Load() == 0 {
 		return
 	}
-	at := time.Unix(0, q.sent.Load()).Add(c.pool.patience.bound(q))
+	at := time.Unix(0, q.sent.Load()).Add(c.pool.patience.learned(q))
 	if !at.After(time.Now()) && !c.asked.CompareAndSwap(q, nil) {
 		return // its answer came
 	}
