@@ -402,6 +402,9 @@ func TestAClaimOutlivesTheMonitor(t *testing.T) {
 		if len(*told.Load()) != 0 {
 			t.Fatal("it was told already: the test does not do what it is for")
 		}
+		if b.gate.Trusted() {
+			t.Error("trusted before anybody is told that it may be another store")
+		}
 		b.store.Latency = nil
 		for _, want := range []any{upload.StoreReclaimed{}, upload.StoreOwned{}} {
 			b.start()

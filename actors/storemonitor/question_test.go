@@ -103,3 +103,29 @@ func TestAQuestionIsPutAgain(t *testing.T) {
 		b.shows("unknown", 1, port.Unavailable)
 	})
 }
+
+// One that fails for another reason than time is an answer, though another is open.
+func TestATryThatFailsIsAnAnswer(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var gets, probes atomic.Int64
+		b.store.Latency = func(op, _ string) time.Duration {
+			switch op {
+			case "probe":
+				probes.Add(1)
+			case "get":
+				return []time.Duration{15 * time.Second, time.Hour}[min(gets.Add(1)-1, 1)]
+			}
+			return 0
+		}
+		b.fails(port.Unavailable)
+		b.start()
+		pass(15*time.Second - time.Millisecond)
+		if n, next := gets.Load(), probes.Load(); n != 2 || next != 0 {
+			t.Fatalf("put %d times, and the next question %d times, before any failed", n, next)
+		}
+		pass(time.Millisecond)
+		if probes.Load() != 1 {
+			t.Error("the next question is not put")
+		}
+	})
+}

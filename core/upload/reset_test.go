@@ -345,40 +345,47 @@ func TestAResetKeepsWhatIsThere(t *testing.T) {
 }
 
 // A reset that comes while the stored manifest is being looked at, before anything is known to be
-// lost, looks at it from the beginning: at whatever it had come to.
+// lost, looks at it from the beginning: at whatever it had come to, and whatever that is answered.
 func TestAResetDuringALook(t *testing.T) {
-	steps := []func(r *rig){
-		func(r *rig) { r.do(Start{Stamp: r.stamp()}) },
-		func(r *rig) {
+	gone := Result{FaultMissing, "what it had come to"}
+	steps := []struct {
+		do   func(r *rig)
+		late func(gen Gen) Input // answers what it has asked for
+	}{
+		{func(r *rig) { r.do(Start{Stamp: r.stamp()}) }, func(gen Gen) Input { return PointerRead{Gen: gen, Result: gone} }},
+		{func(r *rig) {
 			r.do(PointerRead{Stamp: r.stamp(), Gen: r.m.gen, Pointer: pointerTo(stored())})
-		},
-		func(r *rig) { r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()}) },
+		}, func(gen Gen) Input { return RootRead{Gen: gen, Result: gone} }},
+		{func(r *rig) {
+			r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Body: stored().Encode()})
+		}, func(gen Gen) Input { return LookedFor{Gen: gen, Result: gone} }},
 	}
 	for n := range steps {
 		for _, lost := range []bool{true, false} {
 			r := newRig(t, testConfig)
 			for _, step := range steps[:n+1] {
-				step(r)
+				step.do(r)
 			}
+			before := r.m.gen
 			r.ask(1)
 			one[Abort](r)
 			none[ResetDone](r)
-			r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen - 1, Result: Result{FaultMissing, "what it had come to"}})
-			if len(r.out) != 0 {
-				t.Fatalf("%s", dump(r.out))
+			one[ReadPointer](r)
+			if r.do(steps[n].late(before).stamped(r.stamp())); len(r.out) != 0 {
+				t.Fatalf("at step %d: %s", n, dump(r.out))
 			}
-			if !lost {
-				r.out = []Effect{ReadPointer{Gen: r.m.gen}}
-				r.found(stored())
-				if a := one[ResetDone](r); !strings.Contains(a.Refused, "there again") {
-					t.Errorf("at step %d: %+v", n, a)
+			steps[1].do(r)
+			if lost {
+				r.do(RootRead{Stamp: r.stamp(), Gen: r.m.gen, Result: Result{FaultMissing, "no such key"}})
+				if l := one[ListRoots](r); l.Gen != r.m.gen {
+					t.Errorf("at step %d: %+v", n, l)
 				}
 				continue
 			}
-			r.out = []Effect{ReadPointer{Gen: r.m.gen}}
-			r.reread(pointerTo(stored()), RootRead{Result: Result{FaultMissing, "no such key"}})
-			if l := one[ListRoots](r); l.Gen != r.m.gen {
-				t.Errorf("at step %d: %+v", n, l)
+			steps[2].do(r)
+			r.do(LookedFor{Stamp: r.stamp(), Gen: r.m.gen})
+			if a := one[ResetDone](r); !strings.Contains(a.Refused, "there again") {
+				t.Errorf("at step %d: %+v", n, a)
 			}
 		}
 	}
