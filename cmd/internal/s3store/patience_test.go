@@ -19,13 +19,21 @@ import (
 // then on; one whose answer was lost with its connection costs a quarter of that.
 func TestASlowStoreIsGivenTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wired(t, &slow{think: 50 * time.Second})
+		store := &slow{think: 50 * time.Second}
+		s := wired(t, store)
 		for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, 50 * time.Second, 50 * time.Second} {
 			began := time.Now()
 			err := put(t.Context(), s.Uploads(), "p/slow", []byte("x"))
 			if took := time.Since(began); took != want || (err == nil) != (i > 1) || err != nil && port.ClassOf(err) != port.Timeout {
 				t.Errorf("try %d ended after %s: %v", i+1, took, err)
 			}
+		}
+		store.think = 0
+		for range 10 {
+			must(t, put(t.Context(), s.Uploads(), "p/slow", []byte("x")))
+		}
+		if got := s.uploads.pool.patience.bound(&question{write: true}); got != answertime.Least {
+			t.Errorf("a store that is quick again is given %s", got)
 		}
 	})
 }
