@@ -359,17 +359,23 @@ func TestAConflictIsResolvedAnew(t *testing.T) {
 	})
 }
 
+// storeWhatTheLogLoses has everything below 80 stored, of which the log then loses [50, 80); another
+// writer goes on at 50.
+func (b *bench) storeWhatTheLogLoses() {
+	b.t.Helper()
+	h := b.start()
+	b.grow(8)
+	b.until(80)
+	b.writer.Kill()
+	<-h.Done()
+	b.must(b.disk.Remove(string(streamID), "00000000000000000050.segment"))
+	b.segments, b.next = b.segments[:1], 50
+	b.startWriter()
+}
+
 func TestDivergenceIsSeenAtTheNextStart(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		h := b.start()
-		b.grow(8)
-		b.until(80)
-		b.writer.Kill()
-		<-h.Done()
-		// The log loses [50, 80), and another writer writes it anew.
-		b.must(b.disk.Remove(string(streamID), "00000000000000000050.segment"))
-		b.segments, b.next = b.segments[:1], 50
-		b.startWriter()
+		b.storeWhatTheLogLoses()
 		b.grow(7)
 		b.start()
 		b.until(120)

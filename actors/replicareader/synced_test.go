@@ -41,17 +41,9 @@ func TestWhatIsNotFsyncedIsNotUploaded(t *testing.T) {
 // What is committed and not fsynced contradicts nothing that is stored.
 func TestWhatIsNotFsyncedContradictsNothing(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		h := b.start()
-		b.grow(8)
-		b.until(80)
-		b.writer.Kill()
-		<-h.Done()
-		// The log loses [50, 80), and another writer writes it anew.
-		b.must(b.disk.Remove(string(streamID), "00000000000000000050.segment"))
-		b.segments, b.next = b.segments[:1], 50
-		b.startWriter()
+		b.storeWhatTheLogLoses()
 		b.commit(7, 50)
-		h = b.start()
+		h := b.start()
 		b.pass(time.Minute)
 		if s := b.status(h); s.Stream.State != "waiting" || b.stored().Next != 80 {
 			t.Fatalf("stored up to %s, status %+v", b.stored().Next, s.Stream)
