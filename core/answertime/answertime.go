@@ -14,7 +14,45 @@ const (
 	rate = 4 << 20
 )
 
-// Times is what is known of how long answers take. The zero value knows nothing.
+// Answers is what is known of a store's answers, of those to what reads and to what writes. The
+// zero value knows nothing.
+type Answers struct{ reads, writes Times }
+
+// Bound returns how long an answer is waited for, from Least to Most. What writes is given no less
+// than what reads.
+func (a *Answers) Bound(write bool) time.Duration {
+	if write {
+		return max(a.reads.Bound(), a.writes.Bound())
+	}
+	return a.reads.Bound()
+}
+
+// Answered learns that an answer began after a time. It reports whether the store is back: a read
+// ended a spell of reads, so whatever hangs would long have been answered. A write says less, since
+// one may take long, and another one not.
+func (a *Answers) Answered(write bool, after time.Duration) bool {
+	if write {
+		a.writes.Answered(after)
+		return false
+	}
+	back := a.reads.Answered(after)
+	if back {
+		a.writes.Back()
+	}
+	return back
+}
+
+// Lost learns that an answer was waited for in vain.
+func (a *Answers) Lost(write bool, after time.Duration) {
+	if write {
+		a.writes.Lost(after)
+	} else {
+		a.reads.Lost(after)
+	}
+}
+
+// Times is what is known of how long answers to one sort of requests take. The zero value knows
+// nothing.
 type Times struct {
 	slow  time.Duration // the longest of late
 	spell time.Duration // what answers are given that do not come; 0: the last one did

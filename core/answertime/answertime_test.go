@@ -51,6 +51,30 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 	}
 }
 
+// Reads and writes have times of their own: a write is given no less than a read, only the end of a
+// spell of reads says that the store is back, and that ends one of writes.
+func TestReadsAndWrites(t *testing.T) {
+	var a Answers
+	for i, c := range []struct {
+		learn         func() bool
+		reads, writes time.Duration
+		back          bool
+	}{
+		{func() bool { a.Lost(true, 15*time.Second); return false }, 15 * time.Second, 30 * time.Second, false},
+		{func() bool { return a.Answered(false, 0) }, 15 * time.Second, 30 * time.Second, false}, // no spell of reads
+		{func() bool { return a.Answered(true, 0) }, 15 * time.Second, 15 * time.Second, false},
+		{func() bool { a.Lost(false, 20*time.Second); return false }, 40 * time.Second, 40 * time.Second, false},
+		{func() bool { a.Lost(true, 30*time.Second); return false }, 40 * time.Second, time.Minute, false},
+		{func() bool { return a.Answered(false, 0) }, 15 * time.Second, 15 * time.Second, true},
+		{func() bool { return a.Answered(true, 6*time.Second) }, 15 * time.Second, 24 * time.Second, false},
+	} {
+		back := c.learn()
+		if read, write := a.Bound(false), a.Bound(true); read != c.reads || write != c.writes || back != c.back {
+			t.Errorf("step %d: %s and %s, back %v", i, read, write, back)
+		}
+	}
+}
+
 // One request that fails again and again is given more each time, whatever others are answered.
 func TestWhatFailedIsGivenMore(t *testing.T) {
 	for tries, want := range map[int]time.Duration{-1: 15 * time.Second, 0: 15 * time.Second, 1: 30 * time.Second, 2: time.Minute, 3: time.Minute, 99: time.Minute} {

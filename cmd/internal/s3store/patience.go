@@ -18,9 +18,8 @@ import (
 type patience struct {
 	pools []*pool // in order; fixed once the store is used
 
-	mu     sync.Mutex
-	reads  answertime.Times
-	writes answertime.Times
+	mu      sync.Mutex
+	answers answertime.Answers
 }
 
 // bound returns how long the answer to a question is waited for, from when it was sent whole.
@@ -28,29 +27,18 @@ func (p *patience) bound(q *question) time.Duration {
 	return max(p.learned(q), answertime.After(q.tries)+q.allowance)
 }
 
-// learned is that without what the question's own failures tell. What writes is given no less
-// than what reads.
+// learned is that without what the question's own failures tell.
 func (p *patience) learned(q *question) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	learned := p.reads.Bound()
-	if q.write {
-		learned = max(learned, p.writes.Bound())
-	}
-	return learned + q.allowance
+	return p.answers.Bound(q.write) + q.allowance
 }
 
-// answered learns that an answer began after a time. A read that ends a spell of reads says that
-// the store was away: what hangs in all pools would long have been answered. A write says less,
-// since one may take long, and another one not.
+// answered learns that an answer began after a time. If the store is back by that, what waits in
+// all pools is bounded anew.
 func (p *patience) answered(write bool, after time.Duration) {
 	p.mu.Lock()
-	back := false
-	if write {
-		p.writes.Answered(after)
-	} else if back = p.reads.Answered(after); back {
-		p.writes.Back()
-	}
+	back := p.answers.Answered(write, after)
 	p.mu.Unlock()
 	if !back {
 		return
@@ -69,11 +57,7 @@ func (p *patience) answered(write bool, after time.Duration) {
 func (p *patience) lost(write bool, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if write {
-		p.writes.Lost(after)
-	} else {
-		p.reads.Lost(after)
-	}
+	p.answers.Lost(write, after)
 }
 
 // question is a request, from when it has a connection until its answer begins.
