@@ -11,7 +11,7 @@ import (
 // Uploads is what of a Node tells about, and steers, a stream's way into the object store.
 type Uploads interface {
 	// CutStream ends the fragment that is being assembled of what was committed until now,
-	// however small it is, so that it is uploaded at once.
+	// however small it is, so that it is uploaded at once. That nothing is, is no error.
 	CutStream(ctx context.Context, stream string) (CutStatus, error)
 	// ResetStream gives up what the store has lost of a stream: the stored manifest if that is
 	// lost or damaged, else the first objects that it names. Exists: nothing is lost, as far as
@@ -62,7 +62,7 @@ type CutStatus struct {
 	First  pos.Offset `json:"first"`
 	Next   pos.Offset `json:"next"` // exclusive
 	Bytes  int64      `json:"bytes"`
-	Chunks int        `json:"chunks"`
+	Chunks int        `json:"chunks"` // 0: everything below Next was cut already
 }
 
 // ResetStatus is what was given up of a stream. From is the earliest that it can be: where a

@@ -77,17 +77,20 @@ func readerError(err error, within time.Duration) (code, why string) {
 // steer sends a question about one stream to its replica reader.
 func (n *Node) steer(ctx context.Context, row port.Stream, doing string, question any, within time.Duration) (any, error) {
 	name := row.Name
-	hint := "millrace status " + name + " tells what it waits for; ask again in a moment"
 	h, why := n.replicaReader(row)
 	if h == nil {
-		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s", doing, name, why), Hint: hint}
+		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s", doing, name, why), Hint: waitHint(name)}
 	}
 	answer, err := askReader(ctx, h, question, within)
 	if err != nil {
 		code, why := readerError(err, within)
-		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s (%s)", doing, name, why, code), Hint: hint}
+		return nil, &admin.Error{Class: admin.Unavailable, What: fmt.Sprintf("%s stream %q: %s (%s)", doing, name, why, code), Hint: waitHint(name)}
 	}
 	return answer, nil
+}
+
+func waitHint(name string) string {
+	return "millrace status " + name + " tells what it waits for; ask again in a moment"
 }
 
 // CutStream implements admin.Uploads.
@@ -108,15 +111,11 @@ func (n *Node) CutStream(ctx context.Context, stream string) (admin.CutStatus, e
 }
 
 func cutRefused(name string, cut upload.CutAnswer) error {
-	hint := "millrace status " + name + " tells what it waits for; ask again in a moment"
-	if cut.Refused == upload.CutEmpty {
-		hint = fmt.Sprintf("everything below offset %s is cut already; millrace status %s tells how far it is stored", cut.Next, name)
-	}
 	what := fmt.Sprintf("stream %q was not cut (%s)", name, cut.Refused)
 	if cut.Why != "" {
 		what += ": " + cut.Why
 	}
-	return &admin.Error{Class: admin.Unavailable, What: what, Hint: hint}
+	return &admin.Error{Class: admin.Unavailable, What: what, Hint: waitHint(name)}
 }
 
 // ResetStream implements admin.Uploads.

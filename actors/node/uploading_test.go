@@ -148,7 +148,7 @@ func TestCutIsPassedOn(t *testing.T) {
 		t.Fatalf("cut %+v, %v", got, err)
 	}
 	for r, says := range map[upload.CutRefusal]string{
-		upload.CutNotResolved: "manifest_not_resolved", upload.CutNoAssembly: "no_assembly", upload.CutEmpty: "empty_assembly",
+		upload.CutNotResolved: "manifest_not_resolved", upload.CutNoAssembly: "no_assembly",
 		upload.CutNoRoom: "no_room", upload.CutUnread: "timeout",
 	} {
 		answer = upload.CutAnswer{Refused: r, Why: "planned", Next: 40}

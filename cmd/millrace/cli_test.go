@@ -173,7 +173,7 @@ func TestTranscript(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"}, {"status", "--json"}, {"status", "shop"}, {"status", "büro"}, {"status", "none"}, {"status", "a/b?c"}, {"status", "a", "b"},
 		{"status", "shop", "--json"},
-		{"stream", "cut", "shop"}, {"stream", "cut", "shop", "--wait"}, {"stream", "cut", "shop", "--wait", "--json"}, {"stream", "cut", "lost", "--wait"},
+		{"stream", "cut", "shop"}, {"stream", "cut", "shop", "--wait"}, {"stream", "cut", "shop", "--wait", "--json"}, {"stream", "cut", "lost", "--wait"}, {"stream", "cut", "idle", "--wait"}, {"stream", "cut", "empty", "--wait"},
 		{"stream", "cut", "slow", "--wait", "--timeout", "1ms"}, {"stream", "cut", "büro"}, {"stream", "cut", "none"}, {"stream", "cut"},
 		{"stream", "cut", "shop", "--timeout", "soon"}, {"stream", "reset", "shop"}, {"stream", "reset", "none"}, {"stream", "reset"},
 		{"streams"}, {"streams", "extra"},

@@ -172,8 +172,7 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("cut %s of %s: %s, %s\n", span(cut.First, cut.Next), cut.Stream, count(cut.Chunks, "chunk"), sizeInBytes(cut.Bytes))
-	if err := g.say(raw, text); err != nil || !wait {
+	if err := g.say(raw, cutText(cut)); err != nil || !wait || cut.Next == 0 {
 		return err
 	}
 	d, raw, err := c.durable(name, cut.Next-1, limit, func(why string) { fmt.Fprintf(g.err, "millrace: still waiting: %s\n", why) })
@@ -190,6 +189,16 @@ func cutStream(g *globals, name string, wait bool, limit time.Duration) error {
 		})
 	}
 	return g.say(raw, fmt.Sprintf("durable: everything below offset %s is in the object store\n", d.Next))
+}
+
+func cutText(cut admin.CutStatus) string {
+	switch {
+	case cut.Next == 0:
+		return fmt.Sprintf("nothing is committed to %s\n", cut.Stream)
+	case cut.Chunks == 0:
+		return fmt.Sprintf("nothing to cut of %s: everything below offset %s is cut already\n", cut.Stream, cut.Next)
+	}
+	return fmt.Sprintf("cut %s of %s: %s, %s\n", span(cut.First, cut.Next), cut.Stream, count(cut.Chunks, "chunk"), sizeInBytes(cut.Bytes))
 }
 
 func newResetCommand(g *globals) *cobra.Command {

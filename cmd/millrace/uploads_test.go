@@ -41,6 +41,10 @@ func uploads() *admin.UploadReport {
 func (n fakeNode) CutStream(ctx context.Context, name string) (admin.CutStatus, error) {
 	switch name {
 	case "lost", "slow":
+	case "idle":
+		return admin.CutStatus{Stream: name, First: 1234567, Next: 1234567}, nil
+	case "empty":
+		return admin.CutStatus{Stream: name}, nil
 	case "büro":
 		return admin.CutStatus{}, &admin.Error{Class: admin.Unavailable, What: "stream \"büro\" was not cut (manifest_not_resolved)", Hint: "millrace status büro tells what it waits for; ask again in a moment"}
 	default:

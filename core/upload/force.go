@@ -9,7 +9,8 @@ import (
 )
 
 // CutNow asks a replica reader, with Call or Request, to cut a fragment of what was
-// committed until now and is not cut yet, however small. It answers with CutAnswer.
+// committed until now and is not cut yet, however small. It answers with CutAnswer; that
+// nothing waits to be cut is no refusal, as with PostgreSQL's pg_switch_wal.
 type CutNow struct {
 	// For is how long the log may take to be read that far.
 	For time.Duration
@@ -23,13 +24,12 @@ const (
 	CutOK          CutRefusal = iota // it was cut
 	CutNotResolved                   // the manifest is not known yet
 	CutNoAssembly                    // the local log is not open behind the manifest
-	CutEmpty                         // nothing waits to be cut
 	CutNoRoom                        // as much is ahead of the pointer as may be
 	CutUnread                        // the log could not be read that far in time
 	CutTooMany                       // too many wait for answers of this stream
 )
 
-var cutNames = [...]string{"cut", "manifest_not_resolved", "no_assembly", "empty_assembly", "no_room", "timeout", "too_many"}
+var cutNames = [...]string{"cut", "manifest_not_resolved", "no_assembly", "no_room", "timeout", "too_many"}
 
 // String is the reason as a program reads it.
 func (c CutRefusal) String() string {
@@ -44,9 +44,9 @@ type CutAnswer struct {
 	Refused CutRefusal
 	Why     string // of a refusal, for the operator
 	First   pos.Offset
-	Next    pos.Offset // of a refusal: up to where everything is cut, NoOffset if that is not known
+	Next    pos.Offset // up to where everything is cut; of a refusal NoOffset if that is not known
 	Bytes   int64      // of chunks on disk
-	Chunks  int
+	Chunks  int        // 0: everything below Next was cut already
 }
 
 // cut is a wish to cut that waits for the log to be read up to an offset.
@@ -94,14 +94,14 @@ func (m *Machine) forced(c cut) (CutAnswer, bool) {
 		return refuse(CutNoAssembly, m.why)
 	case m.phase != phaseOpen:
 		return refuse(CutNotResolved, cmp.Or(m.why, "the stored manifest is being looked for"))
+	case m.drain.want >= c.upto && m.assembly.Empty():
+		return CutAnswer{First: m.tail(), Next: m.tail()}, true
 	case !m.room():
 		return refuse(CutNoRoom, fmt.Sprintf("%d fragments are cut and not in the stored manifest yet", m.ahead().count)+because(m.hindrance()))
 	case m.drain.want < c.upto && m.at.Now >= c.until:
 		return refuse(CutUnread, fmt.Sprintf("the local log was read up to %s only", m.drain.want)+because(m.drain.why))
 	case m.drain.want < c.upto:
 		return CutAnswer{}, false
-	case m.assembly.Empty():
-		return refuse(CutEmpty, "nothing waits to be cut")
 	}
 	f := m.cut()
 	return CutAnswer{First: f.First, Next: f.Next, Bytes: f.Size, Chunks: f.Chunks}, true

@@ -35,6 +35,23 @@ func TestACutOnRequestWaitsForTheLogToBeRead(t *testing.T) {
 	}
 }
 
+// What is cut already is said, and is no refusal, also while as much is ahead of the pointer as
+// may be.
+func TestACutOnRequestOfNothing(t *testing.T) {
+	full := opened(t, testConfig, stored(), log(0, 260))
+	full.chunks(100, 260)
+	if full.m.room() {
+		t.Fatal("there is room")
+	}
+	for next, r := range map[pos.Offset]*rig{100: opened(t, testConfig, stored(), log(0, 100)), 260: full} {
+		r.force(1, next)
+		if got, want := one[Cut](r), (Cut{ID: 1, CutAnswer: CutAnswer{First: next, Next: next}}); got != want {
+			t.Errorf("answered %+v, want %+v", got, want)
+		}
+		none[Submit](r)
+	}
+}
+
 // A wish to cut ends a pause between two readings, not one after a failure.
 func TestACutOnRequestEndsNoBackOff(t *testing.T) {
 	r := opened(t, testConfig, stored(), log(0, 200))
@@ -58,9 +75,6 @@ func TestACutOnRequestIsRefused(t *testing.T) {
 		{"while the log ends below the seam", func(t *testing.T) *rig {
 			return opened(t, testConfig, stored(), log(0, 60))
 		}, CutNoAssembly, 100},
-		{"when nothing waits", func(t *testing.T) *rig {
-			return opened(t, testConfig, stored(), log(0, 100))
-		}, CutEmpty, 100},
 		{"when too much is ahead of the pointer", func(t *testing.T) *rig {
 			r := opened(t, testConfig, stored(), log(0, 400))
 			r.chunks(100, 360)
@@ -69,7 +83,7 @@ func TestACutOnRequestIsRefused(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			r := c.rig(t)
-			r.force(1, 100)
+			r.force(1, 400)
 			if got := one[Cut](r); got.Refused != c.want || got.Next != c.next || got.Why == "" && c.want != CutNotResolved {
 				t.Fatalf("answered %+v", got)
 			}
@@ -98,7 +112,7 @@ func TestACutOnRequestIsAnsweredWhateverComes(t *testing.T) {
 	if got := one[Cut](r); got.Refused != CutTooMany || got.ID != 9_999 {
 		t.Fatalf("answered %+v", got)
 	}
-	if CutEmpty.String() != "empty_assembly" || CutRefusal(99).String() != "refusal 99" {
+	if CutNoRoom.String() != "no_room" || CutRefusal(99).String() != "refusal 99" {
 		t.Fatal("names of refusals")
 	}
 }

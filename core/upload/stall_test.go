@@ -225,12 +225,12 @@ func TestARootThatCannotBePutIsAStallWhenItLasts(t *testing.T) {
 // Who asks for a cut while nothing gets on is told why.
 func TestACutThatHasNoRoomSaysWhatHinders(t *testing.T) {
 	r, refs := running(t, Config{Stream: "s", Epoch: 3, Prefix: "p", Fragment: testConfig.Fragment, MaxAhead: 1}, 120)
-	r.force(1, 120)
+	r.force(1, 130)
 	if a := one[Cut](r); a.Refused != CutNoRoom || a.Why != "1 fragments are cut and not in the stored manifest yet" {
 		t.Fatalf("%+v", a)
 	}
 	r.failUpload(refs[0], FaultTransient, 0)
-	r.force(2, 120)
+	r.force(2, 130)
 	if a := one[Cut](r); a.Refused != CutNoRoom || !strings.HasSuffix(a.Why, "yet: planned") {
 		t.Fatalf("%+v", a)
 	}

@@ -128,8 +128,8 @@ func (n *fakeNode) SetRetention(_ context.Context, stream string, c admin.Retent
 }
 
 func (n *fakeNode) CutStream(_ context.Context, stream string) (admin.CutStatus, error) {
-	if stream == "empty" {
-		return admin.CutStatus{}, &admin.Error{Class: admin.Unavailable, What: "not cut (empty_assembly)", Hint: "nothing to do"}
+	if stream == "full" {
+		return admin.CutStatus{}, &admin.Error{Class: admin.Unavailable, What: "not cut (no_room)", Hint: "ask again"}
 	}
 	return admin.CutStatus{Stream: stream, First: 3, Next: 7, Bytes: 100, Chunks: 1}, nil
 }

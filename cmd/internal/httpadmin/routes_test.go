@@ -171,7 +171,7 @@ func TestAnswers(t *testing.T) {
 		{"PUT", "/streams/shop/retention", `{"max_age":"soon"}`, 400, `want a duration`},
 		{"DELETE", "/streams/shop/retention", "", 405, `use GET or PUT`},
 		{"POST", "/streams/shop/cut", "", 200, `{"stream":"shop","first":3,"next":7,"bytes":100,"chunks":1}`},
-		{"POST", "/streams/empty/cut", "", 503, `{"error":"not cut (empty_assembly)","hint":"nothing to do"}`},
+		{"POST", "/streams/full/cut", "", 503, `{"error":"not cut (no_room)","hint":"ask again"}`},
 		{"GET", "/streams/shop/cut", "", 405, `use POST`},
 		{"POST", "/streams/shop/reset", "", 200, `{"stream":"shop","given_up_from":3,"given_up_next":7}`},
 		{"POST", "/streams/empty/reset", "", 409, `{"error":"not reset: it is there","hint":"nothing to do"}`},
