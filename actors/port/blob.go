@@ -97,8 +97,9 @@ type ObjectStore interface {
 	Put(ctx context.Context, key string, body Body, size int64, ifAbsent bool) error
 
 	// Get returns a whole object of at most MaxGet bytes; a larger one is an error of
-	// class Unclassified. NotFound if there is none. The bytes are not verified: formats
-	// carry their own checksum.
+	// class Unclassified. NotFound if there is none, and never because the bucket, or the folder,
+	// is not there as a whole: that is another class. The bytes are not verified: formats carry
+	// their own checksum.
 	Get(ctx context.Context, key string) ([]byte, error)
 
 	// GetRange returns the bytes [off, off+n) of an object, fewer where it ends before:

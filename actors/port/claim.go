@@ -88,8 +88,8 @@ type Claimant struct {
 // claim. Any other error means that it is not known; claim again before anything is put.
 func (c Claimant) Claim(ctx context.Context) error {
 	err := c.look(ctx)
-	if u, ok := errors.AsType[*UnmarkedError](err); ok && u.Damaged == nil {
-		err = c.first(ctx, u)
+	if gone, ok := errors.AsType[*UnmarkedError](err); ok && gone.Damaged == nil {
+		err = c.first(ctx, gone)
 	}
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (c Claimant) look(ctx context.Context) error {
 	return nil
 }
 
-// first puts the marker if the cluster never owned a prefix. If it did, gone is the error,
-// but for a bucket that is gone as a whole, which a store says of each key in it.
+// first puts the marker if the cluster never owned a prefix. If it did, gone is the error, and
+// nothing more is asked: whoever stores something meanwhile must be told at once.
 func (c Claimant) first(ctx context.Context, gone *UnmarkedError) error {
 	claimed, err := c.claimed(ctx)
 	if err != nil {
@@ -142,9 +142,6 @@ func (c Claimant) first(ctx context.Context, gone *UnmarkedError) error {
 	}
 	if !claimed {
 		return c.mark(ctx, true)
-	}
-	if err := c.Store.Probe(ctx); IsNotFound(err) {
-		return err
 	}
 	return gone
 }

@@ -3,6 +3,7 @@ package port_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -140,15 +141,20 @@ func TestAClaimCutOffAfterTheMarker(t *testing.T) {
 	unmarked(t, again.Claim(t.Context()), false)
 }
 
-// A bucket that is gone as a whole says "not found" of the marker too.
-func TestABucketThatIsGone(t *testing.T) {
+// That the marker is gone is known by one question, which reads.
+func TestAMarkerThatIsGoneIsSaidAtOnce(t *testing.T) {
 	s := fakestore.New()
 	c := claimant(s, "p", 7)
 	mustClaim(t, c)
-	s.Fault = func(string, string) error { return port.NotFound }
-	err := c.Claim(t.Context())
-	if _, ok := errors.AsType[*port.UnmarkedError](err); ok || !port.IsNotFound(err) {
-		t.Errorf("without a bucket: %v", err)
+	s.Drop("p/cluster")
+	var asked []string
+	s.Fault = func(op, key string) error {
+		asked = append(asked, op+" "+key)
+		return nil
+	}
+	unmarked(t, c.Claim(t.Context()), false)
+	if !slices.Equal(asked, []string{"get p/cluster"}) {
+		t.Errorf("asked %q", asked)
 	}
 }
 

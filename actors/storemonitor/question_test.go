@@ -3,6 +3,7 @@ package storemonitor
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/actors/port"
@@ -101,6 +102,46 @@ func TestAQuestionIsPutAgain(t *testing.T) {
 			t.Errorf("put %d times", n)
 		}
 		b.shows("unknown", 1, port.Unavailable)
+		pass(time.Second)
+		if n := b.open.Load(); n != 1 { // which is whether it takes a write
+			t.Errorf("%d questions are open after the time for one", n)
+		}
+	})
+}
+
+// While the store's writes hang it is asked whose it is: the marker that goes is noticed in the
+// time in which it would be else, and who asks for a look is answered.
+func TestTheMarkerGoesWhileWritesHang(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start()
+		synctest.Wait()
+		b.store.Latency = func(op, _ string) time.Duration {
+			if op == "probe" {
+				return time.Hour
+			}
+			return 0
+		}
+		pass(5*time.Minute + time.Second) // its probe hangs now
+		if b.open.Load() != 1 {
+			t.Fatalf("%d questions are open", b.open.Load())
+		}
+		began := time.Now()
+		if answer, err := b.h.Call(b.t.Context(), Look{}); err != nil || answer != (Looked{Ours: true}) || time.Since(began) > 0 {
+			t.Fatalf("%v, %v after %s", answer, err, time.Since(began))
+		}
+		if err := b.put(b.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.store.Drop("p/cluster")
+		pass(probe.Active - time.Millisecond)
+		if !b.gate.owned() {
+			t.Fatal("the test is to begin before its time is over")
+		}
+		pass(time.Millisecond)
+		b.shows("no (the cluster's marker is missing)", 0, port.Denied)
+		if b.open.Load() != 0 {
+			t.Errorf("%d questions are open", b.open.Load())
+		}
 	})
 }
 

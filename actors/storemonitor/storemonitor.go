@@ -36,7 +36,7 @@ type monitor struct {
 	timer   *actors.Timer
 	looks   map[uint64]*actors.Request // who asked for a look
 	look    uint64                     // the last of them
-	tries   []*actors.Task             // at the open question
+	tries   [probe.Whether + 1][]*actors.Task
 	refused error                      // of the last answer
 	effects []probe.Effect
 }
@@ -151,8 +151,8 @@ type answer struct {
 }
 
 // ask puts a question.
-func (m *monitor) ask(c *actors.Context, name string, try probe.Try, within time.Duration, put func(context.Context) error, message func(answer) any) {
-	m.tries = append(m.tries, c.Task(name, func(ctx context.Context) any {
+func (m *monitor) ask(c *actors.Context, q probe.Question, name string, try probe.Try, within time.Duration, put func(context.Context) error, message func(answer) any) {
+	m.tries[q] = append(m.tries[q], c.Task(name, func(ctx context.Context) any {
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		return message(answer{try, put(ctx)})
@@ -165,12 +165,12 @@ func (m *monitor) answered(a answer) probe.Answer {
 	return answerOf(a.err)
 }
 
-// drop ends what is open.
-func (m *monitor) drop() {
-	for _, t := range m.tries {
+// drop ends what is open of a question.
+func (m *monitor) drop(q probe.Question) {
+	for _, t := range m.tries[q] {
 		t.Cancel(nil)
 	}
-	m.tries = nil
+	m.tries[q] = nil
 }
 
 // answerOf says what a failure means.
@@ -204,11 +204,11 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		switch e := e.(type) {
 		case probe.Claim:
 			m.cfg.Gate.stored.Store(false)
-			m.ask(c, "claim the prefix", e.Try, e.Within, m.cfg.Claimant.Claim, func(a answer) any { return claimed(a) })
+			m.ask(c, probe.Whose, "claim the prefix", e.Try, e.Within, m.cfg.Claimant.Claim, func(a answer) any { return claimed(a) })
 		case probe.Probe:
-			m.ask(c, "probe the store", e.Try, e.Within, m.cfg.Claimant.Store.Probe, func(a answer) any { return probed(a) })
+			m.ask(c, probe.Whether, "probe the store", e.Try, e.Within, m.cfg.Claimant.Store.Probe, func(a answer) any { return probed(a) })
 		case probe.Drop:
-			m.drop()
+			m.drop(e.Question)
 		case probe.Admit:
 			m.cfg.Gate.admit()
 		case probe.Refuse:

@@ -56,10 +56,14 @@ func inBubble(t *testing.T, f func(b *bench)) {
 		b := &bench{t: t, sys: actors.NewSystem(7), store: fakestore.New(), meta: fakemeta.New(), gate: NewGate(), names: registry.New()}
 		b.store.Fault = func(op, _ string) error {
 			b.asked.Add(1)
-			if class := b.fault.Load(); class != nil {
-				return *class
+			class := b.fault.Load()
+			switch {
+			case class == nil:
+				return nil
+			case *class == port.NotFound && op == "get":
+				return port.Denied // a missing bucket, of which no key is missing
 			}
-			return nil
+			return *class
 		}
 		defer b.sys.Close()
 		f(b)

@@ -1,8 +1,8 @@
 // Package probe decides when the object store is looked at, what is said of it, and whether
 // anything may be put into it.
 //
-// A round is two questions, one after the other: whose is the prefix (port.Claimant), and
-// does the store answer and take a write (port.ObjectStore.Probe). What is definite
+// A round is two questions, one after the other: whose is the prefix (port.Claimant, one read
+// once it was claimed), and does the store answer and take a write (port.ObjectStore.Probe). What is definite
 // (accessible, no such bucket, access denied, owned by another cluster, its marker gone or
 // damaged) is the state.
 // Anything else (a timeout, a server error, throttling) says nothing of the store and
@@ -20,8 +20,10 @@
 //     so often, beside what is open, until GiveUp: a store that is back is found to be soon, and
 //     one that needs long for each answer is understood. What comes first is the answer, but for
 //     a try whose time was over while another is open.
-//   - There is no other round until this one has ended. One that is asked for meanwhile follows at
-//     once.
+//   - The two have times of their own: a store that needs long for a write is asked whose it is all
+//     the same when that is due. The next round begins then, beside the second question of this
+//     one, which it does not put again.
+//   - A round that is asked for while the first question is open follows at once.
 //   - While things are put, whose the prefix is is asked every Active: what goes into a store
 //     that took the place of ours is lost, and so is what is trimmed from local disk for it.
 //   - Who is about to give something up asks for a look, and is told whose the prefix is as of

@@ -42,7 +42,11 @@ func TestTheOwnerIsAskedForWhatWasPut(t *testing.T) {
 	r.play(Claimed{Now: r.now, Answer: unsure}, Probe{}) // a doubt, which wants all
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("unknown since 1970-01-01T00:01:20Z (timed out); yes before that", 5*second)
-	r.round(yes, yes)
+	r.play(Stored{Now: r.now})
+	r.begin()
+	r.play(Stored{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 10*second) // for what was put meanwhile
 	r.play(Doubt{Now: r.now + 5*second}, Claim{})
 	r.now += 5 * second
@@ -65,7 +69,15 @@ func TestWhatIsPutDuringARoundIsNotForgotten(t *testing.T) {
 	r.now += 8 * second
 	r.play(Stored{Now: r.now})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.now += 8 * second
 	r.play(Probed{Now: r.now, Answer: yes})
+	r.shows("yes", 2*second) // the owner is known as of 8 s ago
+	r.begin()
+	r.play(Doubt{Now: r.now})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}) // which wants all
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.now -= minute // the clock is set back
+	r.play(Stored{Now: r.now})
 	r.shows("yes", 10*second)
 }
 

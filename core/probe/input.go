@@ -34,6 +34,15 @@ type Answer struct {
 	Late    bool   // of Unsure: none came in time
 }
 
+// Question is what the store is asked.
+type Question uint8
+
+// The questions of a round, in order.
+const (
+	Whose   Question = iota // Claim
+	Whether                 // Probe
+)
+
 // Try tells the tries at questions from one another.
 type Try uint64
 
@@ -109,8 +118,8 @@ type (
 		Try    Try
 		Within time.Duration
 	}
-	// Drop ends whatever tries are open: their question is answered.
-	Drop struct{}
+	// Drop ends whatever tries at a question are open: it is answered, or void.
+	Drop struct{ Question Question }
 	// Admit lets everything be put and deleted from now on: the prefix is ours.
 	Admit struct{}
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or

@@ -19,15 +19,15 @@ func TestALookIsAnswered(t *testing.T) {
 		r.round(yes, yes, Admit{})
 		r.now += minute
 		asked, answered := 0, []Looked(nil)
-		step := func(in Input) (asks bool) {
+		step := func(in Input) (probes bool) {
 			t.Helper()
 			for _, e := range r.m.Step(in, nil) {
 				switch e := e.(type) {
 				case Claim:
-					r.try, asks = e.Try, true
+					r.try[Whose] = e.Try
 					asked++
 				case Probe:
-					r.try, asks = e.Try, true
+					r.try[Whether], probes = e.Try, true
 				case Looked:
 					answered = append(answered, e)
 				case Admit, Refuse, Owned, Reclaimed, Away, Back, Drop, Wake, Note:
@@ -36,7 +36,7 @@ func TestALookIsAnswered(t *testing.T) {
 			if err := r.m.check(); err != nil {
 				t.Fatal(err)
 			}
-			return asks
+			return probes
 		}
 		step(Look{Now: r.now, ID: 1})
 		step(Look{Now: r.now, ID: 2}) // a round has begun before
@@ -45,12 +45,12 @@ func TestALookIsAnswered(t *testing.T) {
 			if len(answered) != 0 || asked != round+1 {
 				t.Fatalf("%+v: round %d of %d, answered %+v too early", c, round, asked, answered)
 			}
-			probes := step(Claimed{Now: r.now, Try: r.try, Answer: c.claim}) && !c.claim.Verdict.disowns()
+			probes := step(Claimed{Now: r.now, Try: r.try[Whose], Answer: c.claim})
 			if !slices.Equal(answered, want) {
 				t.Fatalf("%+v: answered %+v, want %+v", c, answered, want)
 			}
 			if answered = nil; probes {
-				step(Probed{Now: r.now, Try: r.try, Answer: c.probe})
+				step(Probed{Now: r.now, Try: r.try[Whether], Answer: c.probe})
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"millrace/core/pos"
@@ -21,47 +22,42 @@ const (
 	GiveUp = 3 * time.Minute
 )
 
-// asking is which question is open.
-type asking uint8
-
-const (
-	nothing asking = iota
-	whose          // Claim
-	whether        // Probe
-)
+// question is one of the two, and its tries.
+type question struct {
+	asked pos.Millis // for the first time
+	tried pos.Millis // for the last
+	first Try
+	open  int // tries; 0: it is not open
+}
 
 // Machine holds what is known of the store.
 //
 // Invariants, which check verifies:
 //
-//	S1 at most one question is open, with a try at least; when none is, the time of the next
-//	   round is set
+//	S1 while it is not asked whose the prefix is, the time of the next round is set
 //	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
 //	S3 the state is never Accessible before the prefix is known to be ours
 //	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
 //	S5 the next round is at most the interval away, Retry while not all is well
-//	S6 nobody waits for a look but while a round is under way, nor for that round once it is known
-//	   whose the prefix is
+//	S6 nobody waits for a look but while it is asked whose the prefix is
 type Machine struct {
-	interval time.Duration
-	started  bool
-	now      pos.Millis
-	asking   asking
-	asked    pos.Millis // the open question, for the first time
-	tried    pos.Millis // for the last
-	try      Try        // the last one
-	first    Try        // of the open question
-	open     int        // tries
-	next     pos.Millis // round
-	again    bool       // a round is asked for while one is under way
-	used     bool       // something was put since a round was set for it
-	brief    bool       // the round asks for the owner only, if all is well
-	other    bool       // the store may be another one than the one that was ours
-	claim    Answer     // of this round, once there is one
-	looks    []uint64   // that the next round answers
-	looking  []uint64   // that this one does
-	owned    bool
-	status   Status
+	interval  time.Duration
+	started   bool
+	now       pos.Millis
+	questions [Whether + 1]question
+	try       Try        // the last one
+	next      pos.Millis // round
+	again     bool       // one is asked for while it is asked whose the prefix is
+	used      bool       // something was put since that was asked
+	brief     bool       // the next round asks for the owner only, if all is well
+	owner     bool       // this one does
+	other     bool       // the store may be another one than the one that was ours
+	claim     Answer     // the last one
+	claimed   pos.Millis // when it came
+	looks     []uint64   // that the next round answers
+	looking   []uint64   // that this one does
+	owned     bool
+	status    Status
 }
 
 // Status is what is known of the store, as the operator sees it.
@@ -163,10 +159,10 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		}
 	case Claimed:
 		m.clock(in.Now)
-		out = m.claimed(in, out)
+		out = m.claimAnswered(in, out)
 	case Probed:
 		m.clock(in.Now)
-		out = m.probed(in, out)
+		out = m.probeAnswered(in, out)
 	case Restored:
 		m.clock(in.Now)
 		m.other = m.other || in.Put
@@ -181,11 +177,11 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		m.active()
 	case Doubt:
 		m.clock(in.Now)
-		m.brief = false
+		m.brief, m.owner = false, false
 		m.next = min(m.next, max(m.now, min(m.status.Checked, m.now).Add(m.retry())))
 	case Tick:
 		m.clock(in.Now)
-		out = m.retryQuestion(out)
+		out = m.retryQuestion(Whether, m.retryQuestion(Whose, out))
 	}
 	if m.status.well() && !before.well() {
 		out = append(out, Back{})
@@ -200,11 +196,13 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 }
 
 // lookAnew has a round begin now, or after the one that is under way.
-func (m *Machine) lookAnew() { m.next, m.again = m.now, m.asking != nothing }
+func (m *Machine) lookAnew() { m.next, m.again = m.now, m.open(Whose) }
+
+func (m *Machine) open(q Question) bool { return m.questions[q].open > 0 }
 
 // looked answers whoever asked for the round that has learned whose the prefix is.
 func (m *Machine) looked(out []Effect) []Effect {
-	if m.asking == whose {
+	if m.open(Whose) {
 		return out
 	}
 	for _, id := range m.looking {
@@ -216,17 +214,19 @@ func (m *Machine) looked(out []Effect) []Effect {
 
 // clock takes the time. One that was set back must not keep the next round waiting.
 func (m *Machine) clock(now pos.Millis) {
-	m.now = now
-	m.asked, m.tried = min(m.asked, now), min(m.tried, now)
-	m.next = min(m.next, now.Add(m.wait()))
+	m.now, m.claimed = now, min(m.claimed, now)
+	for i := range m.questions {
+		q := &m.questions[i]
+		q.asked, q.tried = min(q.asked, now), min(q.tried, now)
+	}
 }
 
-func (m *Machine) claimed(in Claimed, out []Effect) []Effect {
+func (m *Machine) claimAnswered(in Claimed, out []Effect) []Effect {
 	a, answered := in.Answer, false
-	if answered, out = m.answered(whose, in.Try, a, out); !answered {
+	if answered, out = m.answered(Whose, in.Try, a, out); !answered {
 		return out
 	}
-	m.claim = a
+	m.claim, m.claimed = a, m.now
 	switch a.Verdict {
 	case NoBucket, Foreign, Unmarked, Damaged:
 		return m.disown(a, out)
@@ -237,11 +237,16 @@ func (m *Machine) claimed(in Claimed, out []Effect) []Effect {
 		}
 	case Unsure, Denied:
 	}
-	if m.brief && a.Verdict == Accessible && m.status.well() {
+	switch {
+	case m.open(Whether):
+		m.plan()
+	case m.owner && a.Verdict == Accessible && m.status.well():
 		m.conclude(a)
-		return out
+	default:
+		m.plan()
+		out = m.ask(Whether, out)
 	}
-	return m.ask(whether, out)
+	return out
 }
 
 // own has found the prefix to be ours.
@@ -262,39 +267,42 @@ func (m *Machine) own(out []Effect) []Effect {
 }
 
 // ask opens a question.
-func (m *Machine) ask(q asking, out []Effect) []Effect {
-	m.asking, m.asked, m.first = q, m.now, m.try+1
-	return m.putQuestion(out)
+func (m *Machine) ask(q Question, out []Effect) []Effect {
+	m.questions[q] = question{asked: m.now, first: m.try + 1}
+	return m.put(q, out)
 }
 
-// putQuestion puts the open one, once more if it was put before.
-func (m *Machine) putQuestion(out []Effect) []Effect {
-	m.try, m.tried, m.open = m.try+1, m.now, m.open+1
-	within := m.asked.Add(GiveUp).Sub(m.now)
-	if m.asking == whose {
+// put puts a question, once more if it is open.
+func (m *Machine) put(which Question, out []Effect) []Effect {
+	q := &m.questions[which]
+	m.try++
+	q.tried, q.open = m.now, q.open+1
+	within := q.asked.Add(GiveUp).Sub(m.now)
+	if which == Whose {
 		return append(out, Claim{Try: m.try, Within: within})
 	}
 	return append(out, Probe{Try: m.try, Within: within})
 }
 
-// answered ends the open question, if this is its answer.
-func (m *Machine) answered(q asking, try Try, a Answer, out []Effect) (bool, []Effect) {
-	if m.asking != q || try < m.first {
+// answered ends a question, if this is its answer.
+func (m *Machine) answered(which Question, try Try, a Answer, out []Effect) (bool, []Effect) {
+	q := &m.questions[which]
+	if q.open == 0 || try < q.first {
 		return false, out
 	}
-	if m.open--; m.open > 0 && a.Late {
+	if q.open--; q.open > 0 && a.Late {
 		return false, out
 	}
-	m.asking, m.open = nothing, 0
+	q.open = 0
 	m.status.Checked = m.now
-	return true, append(out, Drop{})
+	return true, append(out, Drop{which})
 }
 
-// probed ends a round. What the claim met counts where the probe met nothing: a store may
+// probeAnswered ends a round. What the claim met counts where the probe met nothing: a store may
 // answer and refuse the marker.
-func (m *Machine) probed(in Probed, out []Effect) []Effect {
+func (m *Machine) probeAnswered(in Probed, out []Effect) []Effect {
 	a, answered := in.Answer, false
-	if answered, out = m.answered(whether, in.Try, a, out); !answered {
+	if answered, out = m.answered(Whether, in.Try, a, out); !answered {
 		return out
 	}
 	if a.Verdict == Accessible && m.claim.Verdict != Accessible {
@@ -307,8 +315,13 @@ func (m *Machine) probed(in Probed, out []Effect) []Effect {
 	return out
 }
 
-// disown ends a round that found the prefix not to be ours.
+// disown ends a round that found the prefix not to be ours: how it is with a write is of no
+// interest.
 func (m *Machine) disown(a Answer, out []Effect) []Effect {
+	if m.open(Whether) {
+		m.questions[Whether].open = 0
+		out = append(out, Drop{Whether})
+	}
 	if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 		out = append(out, Refuse{})
 	}
@@ -317,20 +330,23 @@ func (m *Machine) disown(a Answer, out []Effect) []Effect {
 	return out
 }
 
-// retryQuestion puts the open question again when it is time for that.
-func (m *Machine) retryQuestion(out []Effect) []Effect {
-	if at := m.retryAt(); at == 0 || m.now < at {
+// retryQuestion puts an open question again when it is time for that.
+func (m *Machine) retryQuestion(which Question, out []Effect) []Effect {
+	if m.now < m.questions[which].retryAt() {
 		return out
 	}
 	m.unsure(fmt.Sprintf("no answer within %s", Timeout))
-	return m.putQuestion(out)
+	return m.put(which, out)
 }
 
-// retryAt is when the open question is put again; 0: it is not.
-func (m *Machine) retryAt() pos.Millis {
-	at := m.tried.Add(Timeout)
-	if m.asking == nothing || at >= m.asked.Add(GiveUp) {
-		return 0
+// never is later than any time.
+const never = pos.Millis(math.MaxInt64)
+
+// retryAt is when a question is put again.
+func (q *question) retryAt() pos.Millis {
+	at := q.tried.Add(Timeout)
+	if q.open == 0 || at >= q.asked.Add(GiveUp) {
+		return never
 	}
 	return at
 }
@@ -342,6 +358,14 @@ func (m *Machine) conclude(a Answer) {
 	} else {
 		m.definite(a)
 	}
+	m.plan()
+}
+
+// plan sets the next round.
+func (m *Machine) plan() {
+	if m.open(Whose) {
+		return // which is one, and plans the next
+	}
 	m.next, m.brief = m.now.Add(m.wait()), false
 	if m.again {
 		m.again, m.next = false, m.now
@@ -349,12 +373,11 @@ func (m *Machine) conclude(a Answer) {
 	m.active()
 }
 
-// active sets a round for what was put. While one is under way next lies behind: it is set when
-// that ends.
+// active sets a round for what was put.
 func (m *Machine) active() {
-	at := max(m.now, min(m.status.Checked, m.now).Add(Active))
+	at := max(m.now, m.claimed.Add(Active))
 	if m.used && at < m.next {
-		m.next, m.brief, m.used = at, true, false
+		m.next, m.brief = at, true
 	}
 }
 
@@ -392,17 +415,20 @@ func (m *Machine) goOn(out []Effect) []Effect {
 	if !m.started {
 		return out
 	}
-	if m.asking == nothing && m.next <= m.now {
+	m.next = min(m.next, m.now.Add(m.wait()))
+	if !m.open(Whose) && m.next <= m.now {
 		m.looking, m.looks = m.looks, nil
-		out = m.ask(whose, out)
+		m.owner, m.used = m.brief, false
+		out = m.ask(Whose, out)
 	}
-	if m.asking == nothing {
-		return append(out, Wake{At: m.next})
+	at := min(m.questions[Whose].retryAt(), m.questions[Whether].retryAt())
+	if !m.open(Whose) {
+		at = min(at, m.next)
 	}
-	if at := m.retryAt(); at > 0 {
-		return append(out, Wake{At: at})
+	if at == never {
+		return out
 	}
-	return out
+	return append(out, Wake{At: at})
 }
 
 // Owned reports whether the prefix is known to be ours.
@@ -416,13 +442,10 @@ func (m *Machine) check() error {
 	if !m.started {
 		return nil
 	}
-	if m.asking == nothing && m.next <= m.now {
-		return fmt.Errorf("S1: no question is open and the next round is past: %s at %s", m.next, m.now)
+	if !m.open(Whose) && m.next <= m.now {
+		return fmt.Errorf("S1: it is not asked whose the prefix is, and the next round is past: %s at %s", m.next, m.now)
 	}
-	if (m.asking == nothing) != (m.open == 0) {
-		return fmt.Errorf("S1: %d tries are open, of question %d", m.open, m.asking)
-	}
-	if m.asking == nothing && len(m.looks) > 0 || m.asking != whose && len(m.looking) > 0 {
+	if !m.open(Whose) && len(m.looks)+len(m.looking) > 0 {
 		return fmt.Errorf("S6: %v and %v wait for a look", m.looks, m.looking)
 	}
 	if s.Owned != m.owned {
@@ -434,7 +457,7 @@ func (m *Machine) check() error {
 	if (s.Verdict == Foreign) != (s.Owner != "") || s.Verdict.disowns() && m.owned {
 		return fmt.Errorf("S4: verdict %d, owner %q, ours %v", s.Verdict, s.Owner, m.owned)
 	}
-	if m.asking == nothing && m.next > m.now.Add(m.wait()) {
+	if m.next > m.now.Add(m.wait()) {
 		return fmt.Errorf("S5: the next round is %s away", m.next.Sub(m.now))
 	}
 	return nil

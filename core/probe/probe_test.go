@@ -30,14 +30,16 @@ var (
 type rig struct {
 	t     testing.TB
 	m     *Machine
-	try   Try // the last one
-	open  int // tries
+	try   [Whether + 1]Try // the last one at each question
+	open  [Whether + 1]int // tries
 	now   pos.Millis
 	wake  pos.Millis
 	notes []string // states told of
 	backs int      // times that the store was said to be well again
 	owns  int      // times that it was said to be ours
 	aways int      // and not to be, as of UnsureSince
+
+	looked []Looked
 }
 
 func newRig(t testing.TB) *rig { return &rig{t: t, m: New(0), now: minute} }
@@ -47,11 +49,11 @@ func newRig(t testing.TB) *rig { return &rig{t: t, m: New(0), now: minute} }
 func (r *rig) play(in Input, want ...Effect) {
 	r.t.Helper()
 	if to, ok := in.(Claimed); ok {
-		to.Try = cmp.Or(to.Try, r.try)
+		to.Try = cmp.Or(to.Try, r.try[Whose])
 		in = to
 	}
 	if to, ok := in.(Probed); ok {
-		to.Try = cmp.Or(to.Try, r.try)
+		to.Try = cmp.Or(to.Try, r.try[Whether])
 		in = to
 	}
 	var got []Effect
@@ -71,13 +73,13 @@ func (r *rig) play(in Input, want ...Effect) {
 				r.t.Fatalf("%+v of %+v", e, s)
 			}
 		case Claim:
-			got = append(got, r.within(e.Try, e.Within, Claim{}))
+			got = append(got, r.within(Whose, e.Try, e.Within, Claim{}))
 		case Probe:
-			got = append(got, r.within(e.Try, e.Within, Probe{}))
+			got = append(got, r.within(Whether, e.Try, e.Within, Probe{}))
 		case Drop:
-			r.open = 0
+			r.open[e.Question] = 0
 		case Looked:
-			r.t.Fatalf("%+v: %+v, and nobody asked", in, e)
+			r.looked = append(r.looked, e)
 		case Owned:
 			r.owns++
 		case Admit, Refuse, Reclaimed:
@@ -87,8 +89,10 @@ func (r *rig) play(in Input, want ...Effect) {
 	if err := r.m.check(); err != nil {
 		r.t.Fatalf("after %+v: %v", in, err)
 	}
-	if r.m.asking == nothing && r.open > 0 {
-		r.t.Fatalf("after %+v: %d tries are left open", in, r.open)
+	for q, open := range r.open {
+		if open > 0 && !r.m.open(Question(q)) {
+			r.t.Fatalf("after %+v: %d tries are left open", in, open)
+		}
 	}
 	if !slices.Equal(got, want) {
 		r.t.Fatalf("%+v: got %#v, want %#v", in, got, want)
@@ -97,12 +101,13 @@ func (r *rig) play(in Input, want ...Effect) {
 
 // within keeps what try it is, and demands that it has the question's time, or what is left of it
 // beside others.
-func (r *rig) within(try Try, within time.Duration, e Effect) Effect {
+func (r *rig) within(q Question, try Try, within time.Duration, e Effect) Effect {
 	r.t.Helper()
-	if within <= 0 || within > GiveUp || within == GiveUp && r.open > 0 {
-		r.t.Fatalf("try %d has %s beside %d others", try, within, r.open)
+	if within <= 0 || within > GiveUp || within == GiveUp && r.open[q] > 0 {
+		r.t.Fatalf("try %d has %s beside %d others", try, within, r.open[q])
 	}
-	r.try, r.open = try, r.open+1
+	r.try[q] = try
+	r.open[q]++
 	return e
 }
 
@@ -308,15 +313,14 @@ func TestTheMarkerGoesAndComes(t *testing.T) {
 	}
 }
 
-// After an operator's claim a round begins at once, or right after the one that is under way.
+// After an operator's claim it is asked at once whose the prefix is, once more if that is asked.
 func TestAClaimOfAnOperatorIsLookedAt(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
 	r.play(Restored{Now: r.now}, Claim{})
 	r.play(Restored{Now: r.now})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
-	r.play(Probed{Now: r.now, Answer: yes}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
 }
@@ -328,8 +332,8 @@ func TestAMarkerThatAnOperatorPutIsOfAnotherStore(t *testing.T) {
 	r.round(yes, yes, Admit{})
 	r.play(Restored{Now: r.now}, Claim{})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
-	r.play(Restored{Now: r.now, Put: true})
-	r.play(Probed{Now: r.now, Answer: yes}, Claim{})
+	r.play(Restored{Now: r.now, Put: true}, Claim{})
+	r.play(Probed{Now: r.now, Answer: yes})
 	r.play(Claimed{Now: r.now, Answer: yes}, Reclaimed{}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.round(yes, yes)
@@ -362,15 +366,21 @@ func TestAShortInterval(t *testing.T) {
 	r.shows("no (access denied): 403", 2*second)
 }
 
-// Whatever is answered in whatever order and at whatever time: the invariants hold, one
-// question is open at most, the gate is open exactly if the last word on the owner was
+func questionOf(put Effect) Question {
+	if _, ok := put.(Claim); ok {
+		return Whose
+	}
+	return Whether
+}
+
+// Whatever is answered in whatever order and at whatever time: the invariants hold, the gate is open exactly if the last word on the owner was
 // ours, a definite state only changes by a definite answer, and the same inputs give the
 // same effects.
 func TestPropertiesAndDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, twin := New(0), New(0)
 		now, wake := minute, pos.Millis(0)
-		var open []Effect // tries at one question
+		var open []Effect // tries
 		admitted, ours := false, false
 		looked := map[uint64]int{} // answers that are missing
 		other := false             // it was not ours for a while, or had no marker
@@ -387,12 +397,9 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 			for _, e := range out {
 				switch e := e.(type) {
 				case Claim, Probe:
-					if len(open) > 0 && reflect.TypeOf(open[0]) != reflect.TypeOf(e) {
-						t.Fatalf("%T while %T is open", e, open[0])
-					}
 					open = append(open, e)
 				case Drop:
-					open = nil
+					open = slices.DeleteFunc(open, func(put Effect) bool { return questionOf(put) == e.Question })
 				case Admit:
 					admitted = true
 				case Refuse:
@@ -454,7 +461,7 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 				put := rapid.Bool().Draw(t, "put")
 				other = other || put
 				step(Restored{Now: now, Put: put})
-				if len(open) == 0 {
+				if !slices.ContainsFunc(open, func(put Effect) bool { return questionOf(put) == Whose }) {
 					t.Fatal("a look that was asked for does not begin")
 				}
 			case rapid.IntRange(0, 5).Draw(t, "doubt") == 0:
@@ -465,14 +472,14 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 				step(Look{Now: now, ID: id})
 			case rapid.IntRange(0, 5).Draw(t, "stored") == 0:
 				step(Stored{Now: now})
-				if m.status.well() && m.asking == nothing && m.next > now+10*second {
-					t.Fatalf("the next round is in %s", m.next.Sub(now))
+				if !m.open(Whose) && m.next > now+10*second {
+					t.Fatalf("whose it is is asked in %s", m.next.Sub(now))
 				}
 			case put == nil || rapid.IntRange(0, 2).Draw(t, "input") == 0:
 				step(Tick{Now: now})
 			default:
 				open = slices.Delete(open, ended, ended+1)
-				counts := !answer.Late || len(open) == 0
+				counts := !answer.Late || !slices.ContainsFunc(open, func(other Effect) bool { return questionOf(other) == questionOf(put) })
 				if probe, ok := put.(Probe); ok {
 					if answer.Verdict.disowns() {
 						answer = missing // the others only a claim finds

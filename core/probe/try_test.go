@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -81,13 +82,60 @@ func TestATryThatIsLateIsNoAnswer(t *testing.T) {
 	r.play(Claimed{Now: r.now, Try: 4, Answer: unsure}, Probe{}) // which has failed, and is not late
 }
 
-// The second question of a round has a time of its own.
+// The second question of a round has a time of its own, and tries of its own.
 func TestTheSecondQuestionHangs(t *testing.T) {
 	r := newRig(t)
-	r.hangs(2)
+	r.round(yes, yes, Admit{})
+	r.begin()
+	r.now += 3 * second
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
 	r.now = r.wake
 	r.play(Tick{Now: r.now}, Probe{})
+	r.shows("unknown since 1970-01-01T00:06:13Z (no answer within 10s); yes before that", 5*second)
+	r.begin()
+	r.play(Claimed{Now: r.now, Try: 3, Answer: foreign}) // of the round before
+	r.play(Probed{Now: r.now, Try: 4, Answer: late})
+	r.play(Claimed{Now: r.now, Answer: yes})
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Probe{}, Claim{})
+	r.play(Probed{Now: r.now, Answer: yes})
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}) // of the next round
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
+}
+
+// A store that needs long for a write says meanwhile whose it is: when something is stored, when
+// somebody asks, and when it is no more ours.
+func TestTheOwnerIsAskedForWhileAWriteHangs(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	hang := func() {
+		r.begin()
+		r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	}
+	hang()
+	r.play(Stored{Now: r.now + second})
+	r.shows("yes", 10*second)
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Probe{}, Claim{}) // which is put again by now as well
+	r.play(Claimed{Now: r.now, Answer: unsure})
+	r.play(Probed{Now: r.now, Answer: yes}) // the last word on the owner counts
+	r.shows("unknown since 1970-01-01T00:06:10Z (timed out); yes before that", 5*second)
+	r.round(yes, yes)
+	hang()
+	r.now += second
+	r.play(Look{Now: r.now, ID: 1}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes})
+	if !slices.Equal(r.looked, []Looked{{ID: 1, Ours: true}}) {
+		t.Fatalf("said %+v", r.looked)
+	}
+	r.now = r.wake
+	r.play(Tick{Now: r.now}, Probe{})
+	r.begin()
+	r.play(Claimed{Now: r.now, Answer: gone}, Refuse{})
+	if r.open != [2]int{} {
+		t.Fatalf("open are %v", r.open)
+	}
+	r.play(Probed{Now: r.now, Answer: yes}) // it is void
+	r.shows("no (the cluster's marker is missing): no marker", 5*second)
 }
