@@ -23,6 +23,9 @@ type Uploads interface {
 	Durable(ctx context.Context, stream string, next pos.Offset, wait time.Duration) (DurableStatus, error)
 }
 
+// ResetTime is the longest that ResetStream takes.
+const ResetTime = 30 * time.Second
+
 // UploadReport is a stream's way into the object store, as its replica reader told when
 // it was asked.
 type UploadReport struct {

@@ -76,3 +76,32 @@ func TestAResetIsRefusedWhileNobodyLooksAtTheStore(t *testing.T) {
 		refused(t, err, admin.Unavailable, "the object store is not looked at")
 	})
 }
+
+// A claim that the store does not answer in time is not said to have failed: it goes on.
+func TestAClaimThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		marker := port.ClusterKey(s.cfg.Store.Prefix)
+		s.boot()
+		defer s.stop()
+		pass(time.Minute)
+		store := s.ports.Store.(*fakestore.Store)
+		store.Drop(marker)
+		store.Latency = func(op, _ string) time.Duration {
+			if op == "put" {
+				return 40 * time.Second
+			}
+			return 0
+		}
+		began := time.Now()
+		_, err := s.ClaimStore(t.Context())
+		refused(t, err, admin.Unavailable, "it is not known yet whether the prefix of")
+		if took := time.Since(began); took != claimTime {
+			t.Errorf("told after %s", took)
+		}
+		pass(40 * time.Second)
+		if at := s.access(); at != "yes" {
+			t.Errorf("accessible is %s", at)
+		}
+	})
+}

@@ -87,7 +87,16 @@ func (n *Node) ClaimStore(ctx context.Context) (admin.StoreClaim, error) {
 		return claim, n.notLookedAt()
 	}
 	n.log.Warn().Str("store", n.about.Store).Str("marker", claim.Marker).Msg("an operator says that the prefix of the object store is this cluster's")
-	answer, err := monitor.Call(ctx, storemonitor.Restore{})
+	limited, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	answer, err := monitor.Call(limited, storemonitor.Restore{})
+	if limited.Err() != nil {
+		return claim, &admin.Error{
+			Class: admin.Unavailable,
+			What:  fmt.Sprintf("it is not known yet whether the prefix of %s was claimed: the store has not answered within %s, and is waited for", n.about.Store, claimTime),
+			Hint:  "millrace status tells how the store answers: accessible is yes once the prefix is claimed; or say it again",
+		}
+	}
 	if err != nil {
 		return claim, claimFailed(n.about.Store, err)
 	}

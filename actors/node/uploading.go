@@ -18,11 +18,14 @@ import (
 const (
 	// readerTime is how long a replica reader may take to answer an operator.
 	readerTime = 5 * time.Second
-	// resetTime is how long a reset may take: it looks for what is there, and stores a list of
-	// objects without what is not.
-	resetTime = 20 * time.Second
-	// lookTime is how long the store may take before that to say whose it is.
+	// lookTime is how long the store may take before a reset to say whose it is.
 	lookTime = 10 * time.Second
+	// resetTime is how long a reset may take then: it looks for what is there, and stores a list of
+	// objects without what is not.
+	resetTime = admin.ResetTime - lookTime
+	// claimTime is how long the store may take to have its marker read and put, before whoever
+	// claims it is told to look later.
+	claimTime = 20 * time.Second
 	// cutReadTime is how much of it the local log may take to be read.
 	cutReadTime = 3 * time.Second
 )
@@ -171,7 +174,7 @@ func (n *Node) ourStore(ctx context.Context, name string) error {
 	case !looked.Ours:
 		return &admin.Error{
 			Class: admin.Unavailable, What: fmt.Sprintf("stream %q was not reset: the object store is not known to be this cluster's: accessible is %s", name, n.access()),
-			Hint: "mend the store or its configuration, or say millrace tiering claim if this is what shall be uploaded to",
+			Hint: "mend the store or its configuration, and say it again once millrace status says that it is accessible",
 		}
 	}
 	return nil

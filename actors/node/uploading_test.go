@@ -206,6 +206,29 @@ func TestDurableIsWaitedFor(t *testing.T) {
 	refused(t, err, admin.Unavailable, "its log does not run")
 }
 
+// Who needs all the time that it is given to find out is heard.
+func TestAReaderThatTakesItsTimeIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := withReader(t, true, func(ask any) any {
+			switch ask := ask.(type) {
+			case upload.CutNow:
+				<-time.After(ask.For)
+				return upload.CutAnswer{Refused: upload.CutUnread}
+			case upload.AwaitDurable:
+				<-time.After(ask.For)
+				return upload.Durable{Next: 30, Late: true}
+			}
+			return nil
+		})
+		defer n.system.Close()
+		_, err := n.CutStream(t.Context(), "s")
+		refused(t, err, admin.Unavailable, "was not cut (timeout)")
+		if d, err := n.Durable(t.Context(), "s", 40, time.Minute); err != nil || d.Next != 30 {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
 func mustLookup(t *testing.T, n *Node) *hooks.Log {
 	t.Helper()
 	l, ok := n.hooks.Lookup("__s_1")

@@ -99,12 +99,17 @@ func (c Claimant) Claim(ctx context.Context) error {
 
 // Restore puts the marker where it is gone or damaged, because an operator says that this
 // is the cluster's prefix; restored is false where it was there, and true with an error where
-// it was not and may be now. *ForeignPrefixError if the prefix is another cluster's. Any other
-// error means that it is not known.
+// it was not and may be now. *ForeignPrefixError if the prefix is another cluster's, NotFound if
+// there is no bucket. Any other error means that it is not known.
 func (c Claimant) Restore(ctx context.Context) (restored bool, err error) {
 	err = c.look(ctx)
 	if u, ok := errors.AsType[*UnmarkedError](err); ok {
 		err, restored = c.mark(ctx, u.Damaged == nil), true
+	} else if ClassOf(err) == Denied {
+		// Of a bucket that does not exist the store says so where it is asked for as a whole.
+		if missing := c.Store.Probe(ctx); IsNotFound(missing) {
+			err = missing
+		}
 	}
 	if err != nil {
 		return restored, err

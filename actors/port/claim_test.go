@@ -158,6 +158,31 @@ func TestAMarkerThatIsGoneIsSaidAtOnce(t *testing.T) {
 	}
 }
 
+// Of a bucket that is not there the marker is refused; who wants it restored is told what is missing.
+func TestRestoreWithoutABucket(t *testing.T) {
+	s := fakestore.New()
+	c := claimant(s, "p", 7)
+	mustClaim(t, c)
+	for _, probed := range []error{port.NotFound, port.Unavailable, nil} {
+		s.Fault = func(op, _ string) error {
+			if op == "probe" {
+				return probed
+			}
+			return port.Denied
+		}
+		want := port.Denied
+		if errors.Is(probed, port.NotFound) {
+			want = port.NotFound
+		}
+		if restored, err := c.Restore(t.Context()); restored || port.ClassOf(err) != want {
+			t.Errorf("probed %v: restored %v, %v", probed, restored, err)
+		}
+		if err := c.Claim(t.Context()); port.ClassOf(err) != port.Denied {
+			t.Errorf("probed %v: claimed %v", probed, err)
+		}
+	}
+}
+
 // A damaged marker is nobody's, also for a cluster that never claimed anything.
 func TestADamagedMarker(t *testing.T) {
 	s := fakestore.New()

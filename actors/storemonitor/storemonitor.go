@@ -37,7 +37,7 @@ type monitor struct {
 	looks   map[uint64]*actors.Request // who asked for a look
 	look    uint64                     // the last of them
 	tries   [probe.Whether + 1][]*actors.Task
-	refused error                      // of the last answer
+	refused error // of the last answer
 	effects []probe.Effect
 }
 

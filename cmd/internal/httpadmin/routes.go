@@ -148,7 +148,8 @@ func authorized(r *http.Request, token string) bool {
 
 func deadline(w http.ResponseWriter, d time.Duration) error {
 	rc := http.NewResponseController(w)
-	return errors.Join(rc.SetReadDeadline(time.Now().Add(d)), rc.SetWriteDeadline(time.Now().Add(d)))
+	until := time.Now().Add(d + tellTime)
+	return errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 }
 
 func (s *surface) livez(w http.ResponseWriter, _ *http.Request) {

@@ -1,6 +1,7 @@
 package httpadmin
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -8,8 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"millrace/actors/admin"
+	"millrace/core/pos"
 )
 
 // What a claim is refused with keeps its class, its words and its hint.
@@ -244,5 +248,43 @@ func TestEachClassOfRefusalHasItsStatus(t *testing.T) {
 		if err != nil || resp.StatusCode != status || strings.TrimSpace(body) != `{"error":"it failed: because","hint":"do this"}` {
 			t.Errorf("%s: %d %s %v", class, resp.StatusCode, body, err)
 		}
+	}
+}
+
+// endless takes all the time that it is given.
+type endless struct{ *fakeNode }
+
+func (endless) ClaimStore(ctx context.Context) (admin.StoreClaim, error) {
+	<-ctx.Done()
+	return admin.StoreClaim{}, &admin.Error{Class: admin.Unavailable, What: "no answer in time"}
+}
+
+func (endless) ResetStream(ctx context.Context, _ string) (admin.ResetStatus, error) {
+	<-ctx.Done()
+	return admin.ResetStatus{}, &admin.Error{Class: admin.Unavailable, What: "no answer in time"}
+}
+
+func (endless) Durable(ctx context.Context, _ string, _ pos.Offset, _ time.Duration) (admin.DurableStatus, error) {
+	<-ctx.Done()
+	return admin.DurableStatus{}, &admin.Error{Class: admin.Unavailable, What: "no answer in time"}
+}
+
+// That the time for an answer is over is an answer, for which the connection is still open.
+func TestThatItsTimeIsOverIsTold(t *testing.T) {
+	for _, c := range []struct{ method, path string }{
+		{"POST", "/tiering/claim"}, {"POST", "/streams/s/reset"}, {"GET", "/streams/s/durable?timeout=1m"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &told{}
+			cfg := config(&fakeNode{})
+			cfg.Node = endless{&fakeNode{}}
+			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
+			r.Header.Set("Authorization", "Bearer "+testToken)
+			(&surface{Server: New(cfg), run: t.Context(), token: testToken}).handler().ServeHTTP(w, r)
+			text, read, write := w.got()
+			if !strings.Contains(text, "no answer in time") || time.Until(read) < time.Second || time.Until(write) < time.Second {
+				t.Errorf("%s: told %q, %s before the end of the connection", c.path, text, time.Until(write))
+			}
+		})
 	}
 }

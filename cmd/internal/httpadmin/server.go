@@ -24,6 +24,7 @@ const (
 	headerTime = 5 * time.Second
 	idleTime   = 2 * time.Minute
 	answerTime = 30 * time.Second // of anything but records
+	tellTime   = 5 * time.Second  // to tell that it is over
 	stallTime  = 15 * time.Minute // for a reader of records that takes nothing
 	stopTime   = 2 * time.Second  // for open requests to end
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"millrace/actors/admin"
 	"millrace/core/pos"
 	"millrace/core/settings"
 )
@@ -17,8 +18,8 @@ const (
 	// maxDurableWait the longest it may.
 	durableWait    = 10 * time.Second
 	maxDurableWait = 10 * time.Minute
-	// resetWait is the longest that a reset may take; the client waits no longer.
-	resetWait = 25 * time.Second
+	// resetWait leaves the node the time to say that a reset takes too long.
+	resetWait = admin.ResetTime + 2*time.Second
 )
 
 // cut ends the fragment that is being assembled.
