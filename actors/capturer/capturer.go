@@ -188,6 +188,9 @@ func (k *capturer) ended(c *actors.Context, d done) {
 		return
 	}
 	k.lines.adopt(d.snap, d.repl)
+	if saved, ok := d.answer.(*pgout.RowSaved); ok && k.log != nil {
+		k.log.Writer.Send(segment.Captured{Next: saved.Row.Event.Offset + 1})
+	}
 	if d.answer != nil {
 		k.step(c, d.answer)
 	}

@@ -50,9 +50,20 @@ func (n *Node) newWriter(arg any) actors.Process {
 			latest, _ := n.rows.learn(stream)
 			return n.logConfig(latest).Retention
 		},
-		Disk: n.ports.Disk, Metadata: n.ports.Metadata, State: n.ports.State,
+		Capture: n.captureOf(stream.Name),
+		Disk:    n.ports.Disk, Metadata: n.ports.Metadata, State: n.ports.State,
 		Hooks: n.hooks, Registry: n.registry, Logger: n.logger(idWriter),
 	})
+}
+
+// captureOf is the capture into a stream, "" if there is none.
+func (n *Node) captureOf(stream string) string {
+	for _, c := range n.cfg.Captures {
+		if c.Stream == stream {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // logConfig is the configuration under the stream's own arguments, which a client

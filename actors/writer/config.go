@@ -26,6 +26,7 @@ type Config struct {
 	// the writer has its name: whoever changes the bounds and sends a SetRetention to that
 	// name reaches the writer in one of the two ways.
 	Retention  func() segment.Retention
+	Capture    string        // that captures into this stream; "" = none
 	FilterSize int           // bytes of a chunk's Bloom filter; 0 = 16
 	IdleAfter  time.Duration // without an append for so long the log is idle; 0 = 60 s
 	HoldBytes  int64         // of appends held while nothing can be written; 0 = 64 MiB

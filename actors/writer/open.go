@@ -25,12 +25,13 @@ type opener struct {
 	cfg  Config
 	self *actors.Handle
 
-	free   func() // gives the lease back
-	name   string
-	epoch  pos.Epoch
-	ballot pos.UID
-	rec    port.Replica
-	known  bool // rec is in the node's state
+	free     func() // gives the lease back
+	name     string
+	epoch    pos.Epoch
+	ballot   pos.UID
+	rec      port.Replica
+	known    bool       // rec is in the node's state
+	captured pos.Offset // as in opened
 	// suspect says that a sync failed in an earlier attempt: what the folder's newest
 	// files show may not be on disk, so it is written again before it is synced.
 	suspect bool
@@ -38,8 +39,9 @@ type opener struct {
 
 // opened is the outcome of one attempt.
 type opened struct {
-	found *segment.Found
-	err   error
+	found    *segment.Found
+	captured pos.Offset // as in segment.Captured; NoOffset: nobody captures into this stream
+	err      error
 }
 
 func (o opened) input() segment.Input {
@@ -56,7 +58,7 @@ func (w *writer) open(c *actors.Context) {
 	w.opener.self = c.Self()
 	c.Task("open", func(ctx context.Context) any {
 		found, err := w.opener.run(ctx)
-		return opened{found: found, err: err}
+		return opened{found: found, captured: w.opener.captured, err: err}
 	})
 }
 
@@ -68,6 +70,7 @@ func (o *opener) release() {
 }
 
 func (o *opener) run(ctx context.Context) (*segment.Found, error) {
+	o.captured = pos.NoOffset
 	if err := o.lease(ctx); err != nil {
 		return nil, err
 	}
@@ -88,6 +91,9 @@ func (o *opener) run(ctx context.Context) (*segment.Found, error) {
 	}
 	seam, err := o.seam(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if o.captured, err = o.capture(ctx); err != nil {
 		return nil, err
 	}
 	o.self.Send(stage{state: "recovering"})
@@ -166,6 +172,21 @@ func (o *opener) seam(ctx context.Context) (pos.Offset, error) {
 		return 0, nil
 	}
 	return p.Next, err
+}
+
+// capture is where the stream's capture knows to be by its own row; NoOffset if there is none, and
+// the capture begins with a load.
+func (o *opener) capture(ctx context.Context) (pos.Offset, error) {
+	if o.cfg.Capture == "" {
+		return pos.NoOffset, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	row, err := o.cfg.Metadata.Capture(ctx, o.cfg.Capture)
+	if port.IsNotFound(err) || err == nil && row.Stream != o.cfg.Stream {
+		return pos.NoOffset, nil
+	}
+	return row.EventOffset + 1, err
 }
 
 // replica is the record of this log in the node's state: its promise is that of this

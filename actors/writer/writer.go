@@ -72,7 +72,7 @@ func (w *writer) Init(c *actors.Context) error {
 	w.touched = time.Now()
 	if w.cfg.Retention != nil {
 		bounds := w.cfg.Retention()
-		w.run(c, &segment.Retain{Seam: pos.NoOffset, Set: &bounds, Now: now()})
+		w.run(c, &segment.Retain{Seam: pos.NoOffset, Captured: pos.NoOffset, Set: &bounds, Now: now()})
 	}
 	w.run(c, &segment.Tick{Now: now()})
 	w.after(c)
@@ -96,6 +96,7 @@ func (w *writer) Handle(c *actors.Context, msg any) *actors.Reason {
 		w.idle = nil
 		w.rest(c)
 	case opened:
+		w.run(c, &segment.Retain{Seam: pos.NoOffset, Captured: msg.captured, Now: now()})
 		w.run(c, msg.input())
 		if w.m.Found() && !w.opener.rec.Clean {
 			w.mark.state = markedUnsure
@@ -141,9 +142,11 @@ func (w *writer) append(r *actors.Request, a segment.Append) {
 func (w *writer) tell(c *actors.Context, msg any) bool {
 	switch msg := msg.(type) {
 	case segment.Seam:
-		w.run(c, &segment.Retain{Seam: msg.Next, Now: now()})
+		w.run(c, &segment.Retain{Seam: msg.Next, Captured: pos.NoOffset, Now: now()})
+	case segment.Captured:
+		w.run(c, &segment.Retain{Seam: pos.NoOffset, Captured: msg.Next, Now: now()})
 	case segment.SetRetention:
-		w.run(c, &segment.Retain{Seam: pos.NoOffset, Set: &msg.Retention, Now: now()})
+		w.run(c, &segment.Retain{Seam: pos.NoOffset, Captured: pos.NoOffset, Set: &msg.Retention, Now: now()})
 		w.cfg.Hooks.RetentionChanged(w.cfg.Stream, msg.Retention)
 	case segment.SyncNow:
 		w.run(c, &segment.Tick{Now: now(), WantSync: true})

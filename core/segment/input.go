@@ -76,11 +76,13 @@ type Cut struct {
 	Now   pos.Millis
 }
 
-// Retain applies the retention bounds, after a change of them or of the seam.
+// Retain applies the retention bounds, after a change of them, of the seam or of what the stream's
+// capture needs.
 type Retain struct {
-	Seam pos.Offset // as in the message Seam; NoOffset = unchanged
-	Set  *Retention // nil = unchanged
-	Now  pos.Millis
+	Seam     pos.Offset // as in the message Seam; NoOffset = unchanged
+	Captured pos.Offset // as in the message Captured; NoOffset = unchanged
+	Set      *Retention // nil = unchanged
+	Now      pos.Millis
 }
 
 // Tick is sent when Due says so, and at any time.

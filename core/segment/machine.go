@@ -99,6 +99,7 @@ type Machine struct {
 	epoch     pos.Epoch
 	retention Retention
 	seam      pos.Offset
+	captured  pos.Offset // NoOffset: nobody captures into this log
 	born      pos.Offset // where the log began when it was found
 	fromStore bool
 	damage    string
@@ -167,7 +168,7 @@ type wait struct {
 // New returns a log's machine. Its first input is Tick, its first effect Open.
 func New(cfg Config) *Machine {
 	cfg = cfg.withDefaults()
-	return &Machine{cfg: cfg, state: Waiting, retention: cfg.Retention, seam: pos.NoOffset}
+	return &Machine{cfg: cfg, state: Waiting, retention: cfg.Retention, seam: pos.NoOffset, captured: pos.NoOffset}
 }
 
 // Step applies one input and appends to out what must now be done, in order.

@@ -36,8 +36,8 @@ func retention(t *rapid.T) segment.Retention {
 func TestAnyHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := config(t)
-		d := &disk{t: t, mode: cfg.Mode, files: map[pos.Offset]*segmentFile{}, now: 1000}
 		alone := rapid.Bool().Draw(t, "alone")
+		d := &disk{t: t, mode: cfg.Mode, files: map[pos.Offset]*segmentFile{}, now: 1000, alone: alone}
 		for range rapid.IntRange(1, 3).Draw(t, "lives") {
 			safe := live(t, d, cfg, alone)
 			d.powerLoss()
@@ -52,6 +52,7 @@ func TestAnyHistory(t *testing.T) {
 func live(t *rapid.T, d *disk, cfg segment.Config, alone bool) pos.Offset {
 	d.epoch += 2
 	d.m, d.ended, d.shown, d.opens, d.sync = segment.New(cfg), "", segment.View{}, 0, nil
+	d.captured = pos.NoOffset
 	d.step(&segment.Tick{Now: d.now})
 	if d.opens != 1 {
 		t.Fatal("the first tick does not open")
@@ -77,16 +78,16 @@ func live(t *rapid.T, d *disk, cfg segment.Config, alone bool) pos.Offset {
 }
 
 func input(t *rapid.T, d *disk, alone bool) {
-	switch rapid.IntRange(0, 11).Draw(t, "input") {
+	switch rapid.IntRange(0, 12).Draw(t, "input") {
 	case 0, 1, 2, 3:
 		batch(t, d)
 	case 4, 5:
 		d.synced()
 	case 6:
-		d.step(&segment.Retain{Seam: d.shown.First + pos.Offset(rapid.Int64Range(-1, 40).Draw(t, "seam")), Now: d.now})
+		d.step(&segment.Retain{Seam: d.shown.First + pos.Offset(rapid.Int64Range(-1, 40).Draw(t, "seam")), Captured: pos.NoOffset, Now: d.now})
 	case 7:
 		r := retention(t)
-		d.step(&segment.Retain{Seam: pos.NoOffset, Set: &r, Now: d.now})
+		d.step(&segment.Retain{Seam: pos.NoOffset, Captured: pos.NoOffset, Set: &r, Now: d.now})
 	case 8, 9:
 		d.now += pos.Millis(rapid.SampledFrom([]int{1, 300, 1500, 20_000, 100_000}).Draw(t, "time passes"))
 		d.step(&segment.Tick{Now: d.now, WantSync: rapid.Bool().Draw(t, "want sync"), Quiet: rapid.Bool().Draw(t, "quiet")})
@@ -98,6 +99,9 @@ func input(t *rapid.T, d *disk, alone bool) {
 		if !alone {
 			cut(t, d)
 		}
+	case 12:
+		d.captured = max(0, d.shown.Committed-pos.Offset(rapid.Int64Range(0, 5).Draw(t, "captured")))
+		d.step(&segment.Retain{Seam: pos.NoOffset, Captured: d.captured, Now: d.now})
 	}
 }
 
@@ -173,7 +177,7 @@ func anyInput(t *rapid.T, now pos.Millis, m *segment.Machine) segment.Input {
 		return &segment.Cut{Epoch: pos.Epoch(rapid.IntRange(0, 3).Draw(t, "epoch")), End: o, Now: now}
 	case 7:
 		r := retention(t)
-		return &segment.Retain{Seam: o, Set: &r, Now: now}
+		return &segment.Retain{Seam: o, Captured: pos.Offset(rapid.Int64Range(-1, 30).Draw(t, "captured")), Set: &r, Now: now}
 	}
 	return &segment.Tick{Now: now, WantSync: true}
 }

@@ -38,6 +38,12 @@ type Seam struct {
 	Next pos.Offset
 }
 
+// Captured tells a writer that the capture of its stream needs no record below Next to know where
+// it goes on: its own row says so. It is what it resumes by where the log holds no record beyond.
+type Captured struct {
+	Next pos.Offset
+}
+
 // SetRetention changes a running log's retention.
 type SetRetention struct {
 	Retention

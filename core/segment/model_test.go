@@ -26,6 +26,9 @@ type disk struct {
 	ended string
 	opens int
 	fault bool // draw faults
+
+	captured pos.Offset
+	alone    bool // nothing that was written is cut
 }
 
 type segmentFile struct {
@@ -108,9 +111,21 @@ func (d *disk) do(e segment.Effect, in segment.Input) *segment.Failed {
 		if d.fails("remove") {
 			return &segment.Failed{Op: segment.OpRemove, Segment: e.Segment, Why: "remove"}
 		}
+		d.notNeeded(e.Segment)
 		delete(d.files, e.Segment)
 	}
 	return nil
+}
+
+// notNeeded demands that a capture whose row is behind can find the last record.
+func (d *disk) notNeeded(segment pos.Offset) {
+	f := d.files[segment]
+	if d.captured == pos.NoOffset || !d.alone || f == nil || len(f.chunks) == 0 {
+		return
+	}
+	if last := f.chunks[len(f.chunks)-1].Next; last == d.m.Next() && last > d.captured {
+		d.t.Fatalf("segment %s is removed, which ends the log at %s, and the capture knows of what is below %s", segment, last, d.captured)
+	}
 }
 
 func (d *disk) roll(e *segment.Roll) *segment.Failed {

@@ -15,6 +15,9 @@ func (m *Machine) retain(in *Retain, out []Effect) []Effect {
 	if in.Seam != pos.NoOffset {
 		m.seam = in.Seam
 	}
+	if in.Captured != pos.NoOffset {
+		m.captured = in.Captured
+	}
 	if !m.found || m.state == Ended {
 		return out
 	}
@@ -59,7 +62,7 @@ func (m *Machine) expired(now pos.Millis) int {
 	drop := func(why func(s *Segment) bool) {
 		for n < len(m.log.segments)-1 {
 			s := &m.log.segments[n]
-			if s.Next > m.head.committed || !why(s) {
+			if s.Next > m.head.committed || m.needed(s) || !why(s) {
 				return
 			}
 			bytes -= s.Bytes
@@ -71,6 +74,12 @@ func (m *Machine) expired(now pos.Millis) int {
 	drop(func(*Segment) bool { return r.MaxBytes > 0 && bytes > r.MaxBytes })
 	drop(func(s *Segment) bool { return r.MaxAge > 0 && now >= m.expiry(s) })
 	return n
+}
+
+// needed reports whether a capture may have to read a segment to know where it goes on: the last
+// record is in it, and its row is behind. Else it would capture what it has once more.
+func (m *Machine) needed(s *Segment) bool {
+	return m.captured != pos.NoOffset && s.Next == m.log.last && s.Next > m.captured
 }
 
 // expiry is when the segment's last chunk is older than MaxAge.
@@ -90,7 +99,7 @@ func (m *Machine) ageDue() (at pos.Millis, closed, ok bool) {
 	switch {
 	case m.retention.MaxAge <= 0 || s.Chunks == 0 || s.Next > m.head.committed:
 		return 0, closed, false
-	case !closed && m.state != Running:
+	case closed && m.needed(s), !closed && m.state != Running:
 		return 0, closed, false
 	}
 	return m.expiry(s), closed, true

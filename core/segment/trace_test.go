@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the traces anew")
 // TestTraces plays the scripts of testdata. Lines that begin with ">" are inputs, the
 // lines after each are what the machine answers, and "=" is its status.
 func TestTraces(t *testing.T) {
-	for _, name := range []string{"always", "failures", "lazy", "cluster"} {
+	for _, name := range []string{"always", "failures", "lazy", "cluster", "captured"} {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/" + name + ".trace"
 			was, err := os.ReadFile(file)
@@ -152,7 +152,7 @@ func (p *player) input(word string, a arguments) segment.Input {
 	case "commit":
 		return &segment.Committed{Next: a.offset("next"), Now: p.now}
 	case "retain":
-		in := &segment.Retain{Seam: a.offset("seam"), Now: p.now}
+		in := &segment.Retain{Seam: a.offset("seam"), Captured: a.offset("captured"), Now: p.now}
 		if _, ok := a.of["set"]; ok {
 			r := a.retention()
 			in.Set = &r
