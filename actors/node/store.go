@@ -124,6 +124,8 @@ func claimFailed(store string, err error) error {
 		e.Class, e.Hint = admin.NotFound, "create the bucket, or the folder, first"
 	case ok && said.Class == port.Denied:
 		e.Class, e.Hint = admin.Forbidden, "the credentials must allow to read and to put an object below the prefix"
+	default:
+		e.What = "the prefix of " + store + " is not known to be claimed"
 	}
 	return e
 }

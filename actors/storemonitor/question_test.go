@@ -145,6 +145,31 @@ func TestTheMarkerGoesWhileWritesHang(t *testing.T) {
 	})
 }
 
+// A marker whose answer does not come in time is put again, and what it was put for is told.
+func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
+	for late, want := range map[int64]port.Class{restoreTries - 1: port.Unclassified, restoreTries: port.Timeout} {
+		inBubble(t, func(b *bench) {
+			b.start()
+			b.shows("yes", 1, passes)
+			var puts atomic.Int64
+			fault := b.store.Fault
+			b.store.Fault = func(op, key string) error {
+				if op == "put" && puts.Add(1) <= late {
+					return port.Timeout
+				}
+				return fault(op, key)
+			}
+			b.store.Drop("p/cluster")
+			if put, err := b.restore(); put != (want == port.Unclassified) || port.ClassOf(err) != want {
+				t.Errorf("%d late: put %v, %v", late, put, err)
+			}
+			if n := puts.Load(); n != restoreTries {
+				t.Errorf("put %d times", n)
+			}
+		})
+	}
+}
+
 // One that fails for another reason than time is an answer, though another is open.
 func TestATryThatFailsIsAnAnswer(t *testing.T) {
 	inBubble(t, func(b *bench) {

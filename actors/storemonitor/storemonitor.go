@@ -130,12 +130,26 @@ func (m *monitor) asked(c *actors.Context, r *actors.Request) {
 		c.Task("restore the marker", func(ctx context.Context) any {
 			ctx, cancel := context.WithTimeout(ctx, probe.GiveUp)
 			defer cancel()
-			put, err := m.cfg.Claimant.Restore(ctx)
+			put, err := restore(ctx, m.cfg.Claimant)
 			return restored{r, put, err}
 		})
 	default:
 		r.Fail(fmt.Errorf("a store monitor can't answer a %T", r.Body))
 	}
+}
+
+// restoreTries is how often a marker is put whose answers do not come in time: each try is given more.
+const restoreTries = 3
+
+func restore(ctx context.Context, c port.Claimant) (put bool, err error) {
+	for tries := range restoreTries {
+		var now bool
+		now, err = c.Restore(port.WithTries(ctx, tries))
+		if put = put || now; port.ClassOf(err) != port.Timeout {
+			break
+		}
+	}
+	return put, err
 }
 
 // Terminate has nothing to do: what the gate knows stays true.
