@@ -66,20 +66,23 @@ type question struct {
 	tries     int           // that have failed before
 	allowance time.Duration // for what it sends
 	conn      atomic.Pointer[conn]
+	used      bool         // the connection was, before
 	sent      atomic.Int64 // when it was sent whole, in nanoseconds since 1970; 0: it is not yet
+	heard     atomic.Bool  // something of the answer came
 }
 
 func questionOf(r *http.Request) *question {
-	return &question{
-		write: r.Method != http.MethodGet && r.Method != http.MethodHead,
-		tries: port.Tries(r.Context()), allowance: answertime.Allowance(r.ContentLength),
-	}
+	return &question{write: writes(r), tries: port.Tries(r.Context()), allowance: answertime.Allowance(r.ContentLength)}
 }
+
+func writes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // trace has the connection that carries the question know it.
 func (q *question) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
+			q.used = got.Reused
+			q.sent.Store(0) // net/http gives another one to what it could send nothing of
 			raw := got.Conn
 			if over, ok := raw.(*tls.Conn); ok {
 				raw = over.NetConn()
@@ -100,8 +103,13 @@ func (q *question) trace() *httptrace.ClientTrace {
 				return // it is closed, as whoever reads it is told
 			}
 		},
+		GotFirstResponseByte: func() { q.heard.Store(true) },
 	}
 }
+
+// unheard reports whether a request that failed may never have been seen: it reads, and was sent
+// into a connection that the server may have closed by then.
+func (q *question) unheard() bool { return !q.write && q.used && !q.heard.Load() }
 
 // waited is how long the answer has been waited for beside what its size allows; 0: not yet.
 func (q *question) waited() time.Duration {

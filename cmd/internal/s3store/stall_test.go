@@ -215,9 +215,8 @@ func TestALineThatStandsStillIsGivenUp(t *testing.T) {
 			{"an upload", upload, 20 * time.Second, 22 * time.Second},
 			{"an upload on a new connection", upload, 20 * time.Second, 22 * time.Second},
 			{"a get whose answer stops", half, 20 * time.Second, 20*time.Second + time.Second},
-			// On a connection that was used before net/http asks once more.
-			{"a get", get, answertime.Least, 3*answertime.Least + time.Second},
-			{"a get on a new connection", get, answertime.Least, 3*answertime.Least + time.Second},
+			{"a get", get, answertime.Least, answertime.Least},
+			{"a get on a new connection", get, answertime.Least, answertime.Least},
 		} {
 			wg.Go(func() {
 				began := time.Now()
