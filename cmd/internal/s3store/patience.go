@@ -120,8 +120,17 @@ func (q *question) waited() time.Duration {
 	return max(0, time.Duration(time.Now().UnixNano()-sent)-q.allowance)
 }
 
-// answered ends the waiting. A write that was refused tells nothing of how long one takes that
-// the store makes durable.
+// tells reports whether an answer says something of how long others take. A write that was refused
+// says nothing of one that the store makes durable; and what a gateway says in place of a store that is
+// away, or one that has too much to do, is not that store's answer to a read.
+func (q *question) tells(status int) bool {
+	if q.write {
+		return status < http.StatusMultipleChoices
+	}
+	return status < http.StatusInternalServerError && status != http.StatusTooManyRequests
+}
+
+// answered ends the waiting.
 func (q *question) answered(status int) {
 	c := q.conn.Load()
 	if c == nil {
@@ -131,7 +140,7 @@ func (q *question) answered(status int) {
 	if !c.asked.CompareAndSwap(q, nil) {
 		return // it was given up
 	}
-	if !q.write || status < http.StatusMultipleChoices {
+	if q.tells(status) {
 		c.pool.patience.answered(q.write, waited)
 	}
 	if c.expire(time.Now().Add(stall)) != nil {

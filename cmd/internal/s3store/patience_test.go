@@ -74,6 +74,12 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 			hang("a get", get, 15*time.Second) // its time from when it was asked
 		})
 		all.Go(func() {
+			<-time.After(15 * time.Second)
+			if _, err := s.General().Get(t.Context(), "p/busy"); port.ClassOf(err) != port.Unavailable { // no answer of the store
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
 			<-time.After(20 * time.Second)
 			if _, err := s.General().Get(t.Context(), "p/refused"); err == nil || port.ClassOf(err) == port.Timeout {
 				t.Error(err)
@@ -82,6 +88,44 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 		all.Wait()
 		hang("an upload", upload, 30*time.Second) // for the get; the upload that was asked before taught nothing
 	})
+}
+
+// What is no answer of a store that does what it is asked teaches nothing, and ends no spell.
+func TestWhatAnAnswerTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			write bool
+			tells []int
+			not   []int
+		}{
+			{false, []int{200, 206, 307, 400, 403, 404, 408, 416}, []int{429, 500, 501, 502, 503, 504}},
+			{true, []int{200, 204}, []int{307, 400, 403, 404, 429, 500, 503}},
+		} {
+			for i, status := range append(c.tells, c.not...) {
+				shared := new(patience)
+				shared.lost(c.write, 20*time.Second)
+				trace, q := asked(shared, c.write)
+				trace.WroteRequest(httptrace.WroteRequestInfo{})
+				<-time.After(5 * time.Second)
+				q.answered(status)
+				want := 20 * time.Second // four times what this one took
+				if i >= len(c.tells) {
+					want = 40 * time.Second
+				}
+				if got := shared.bound(&question{write: c.write}); got != want {
+					t.Errorf("after %d to a write (%v): %s, want %s", status, c.write, got, want)
+				}
+			}
+		}
+	})
+}
+
+// asked returns a question that has a connection of its own, and the trace of it.
+func asked(shared *patience, write bool) (*httptrace.ClientTrace, *question) {
+	q := &question{write: write}
+	trace := q.trace()
+	trace.GotConn(httptrace.GotConnInfo{Conn: &conn{Conn: &deadlines{at: time.Now()}, pool: newPool(1, nil, shared)}})
+	return trace, q
 }
 
 // puts has a store that needs 40 s for each put to p/slow take one of some bytes, while it does

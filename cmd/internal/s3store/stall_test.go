@@ -103,6 +103,10 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+	if strings.HasSuffix(r.URL.Path, "/busy") {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	if s.silent != nil {
 		if strings.HasSuffix(r.URL.Path, "/half") {
 			w.Header().Set("Content-Length", "10")
