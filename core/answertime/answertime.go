@@ -27,9 +27,9 @@ func (a *Answers) Bound(write bool) time.Duration {
 	return a.reads.Bound()
 }
 
-// Answered learns that an answer began after a time. It reports whether the store is back: a read
-// ended a spell of reads, so whatever hangs would long have been answered. A write says less, since
-// one may take long, and another one not.
+// Answered learns that an answer began after a time. It reports whether the store is taken to be
+// back: a read ended a spell of reads. It may have been one connection that was lost, and not the
+// store. A write says less, since one may take long, and another one not.
 func (a *Answers) Answered(write bool, after time.Duration) bool {
 	if write {
 		a.writes.Answered(after)

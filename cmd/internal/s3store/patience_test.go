@@ -128,6 +128,31 @@ func asked(shared *patience, write bool) (*httptrace.ClientTrace, *question) {
 	return trace, q
 }
 
+// An answer that comes while the waiting for it is bounded anew has the time of a body to be read.
+func TestAnAnswerIsNotHurried(t *testing.T) {
+	shared := new(patience)
+	trace, q := asked(shared, true)
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	c := q.conn.Load()
+	var both sync.WaitGroup
+	shared.mu.Lock()
+	both.Go(c.hurry)
+	eventually(t, "its time is being found", func() bool {
+		if !c.set.TryLock() {
+			return true
+		}
+		c.set.Unlock()
+		return false
+	})
+	both.Go(func() { q.answered(http.StatusBadRequest) })
+	eventually(t, "its answer is there", func() bool { return c.asked.Load() == nil })
+	shared.mu.Unlock()
+	both.Wait()
+	if left := time.Until(time.Unix(0, c.until.Load())); left < stall-5*time.Second/2 {
+		t.Errorf("its body is given %s", left)
+	}
+}
+
 // puts has a store that needs 40 s for each put to p/slow take one of some bytes, while it does
 // something else every 3 s, and demands that the third try gets the time.
 func puts(t *testing.T, size int, failed func(try int) int, beside func(ctx context.Context, s *Store) error) {

@@ -283,7 +283,7 @@ type conn struct {
 	closed chan struct{}
 	until  atomic.Int64             // the deadline that is set, in nanoseconds since 1970
 	asked  atomic.Pointer[question] // that is to be answered
-	set    sync.Mutex               // held while a deadline is set
+	set    sync.Mutex               // held while a deadline is set, and found
 	broke  atomic.Pointer[error]    // what a read ended with
 }
 
@@ -303,8 +303,11 @@ func (c *conn) moved() error {
 }
 
 // hurry bounds the waiting for an answer anew, from when the request was sent. One whose time is
-// over by that teaches nothing more: it was asked before.
+// over by that teaches nothing more: it was asked before. The answer may come meanwhile: whoever
+// takes it sets the deadline of its body behind this one.
 func (c *conn) hurry() {
+	c.set.Lock()
+	defer c.set.Unlock()
 	q := c.asked.Load()
 	if q == nil || q.sent.Load() == 0 {
 		return
@@ -313,7 +316,7 @@ func (c *conn) hurry() {
 	if !at.After(time.Now()) && !c.asked.CompareAndSwap(q, nil) {
 		return // its answer came
 	}
-	if c.expire(at) != nil {
+	if c.expireBy(at) != nil {
 		return // it is closed, as whoever reads it is told
 	}
 }
@@ -322,6 +325,11 @@ func (c *conn) hurry() {
 func (c *conn) expire(at time.Time) error {
 	c.set.Lock()
 	defer c.set.Unlock()
+	return c.expireBy(at)
+}
+
+// expireBy is expire with c.set held.
+func (c *conn) expireBy(at time.Time) error {
 	c.until.Store(at.UnixNano())
 	return c.SetDeadline(at)
 }
