@@ -67,6 +67,9 @@ func TestReadsAndWrites(t *testing.T) {
 		{func() bool { a.Lost(true, 30*time.Second); return false }, 40 * time.Second, time.Minute, false},
 		{func() bool { return a.Answered(false, 0) }, 15 * time.Second, 15 * time.Second, true},
 		{func() bool { return a.Answered(true, 6*time.Second) }, 15 * time.Second, 24 * time.Second, false},
+		{func() bool { a.Lost(true, 20*time.Second); return false }, 15 * time.Second, 40 * time.Second, false},
+		{func() bool { a.Lost(false, 20*time.Second); return false }, 40 * time.Second, 40 * time.Second, false},
+		{func() bool { return a.Answered(false, 0) }, 15 * time.Second, 24 * time.Second, true}, // they were slow before
 	} {
 		back := c.learn()
 		if read, write := a.Bound(false), a.Bound(true); read != c.reads || write != c.writes || back != c.back {

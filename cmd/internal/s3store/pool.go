@@ -343,9 +343,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if q := c.asked.Load(); q != nil && q.sent.Load() > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 		c.pool.patience.lost(q.write, q.waited())
 	}
-	if !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
-		c.broke.CompareAndSwap(nil, &err)
-	}
+	c.broke.Store(&err)
 	return n, err
 }
 
