@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 	"millrace/core/fetch"
 	"millrace/core/fragment"
 	"millrace/core/manifest"
@@ -34,6 +35,25 @@ func TestAStoreThatIsDownIsWaitedFor(t *testing.T) {
 		c.until(8)
 		f.stop(h)
 	})
+}
+
+// A store whose answers all take long: how long one is waited for, whoever asks it knows.
+func TestAStoreThatIsSlowIsReadAllTheSame(t *testing.T) {
+	for _, takes := range []time.Duration{16 * time.Second, answertime.Most} {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.append(4)
+			f.upload(2)
+			f.trim()
+			f.store.Latency = func(string, string) time.Duration { return takes }
+			h := f.start(resolve.First(), nil)
+			began := time.Now()
+			f.consume(h).until(8)
+			if took := time.Since(began); took != 2*takes {
+				t.Errorf("two fragments took %s", took)
+			}
+			f.stop(h)
+		})
+	}
 }
 
 func TestAFragmentThatRetentionTookIsLeftBehind(t *testing.T) {

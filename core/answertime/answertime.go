@@ -12,6 +12,8 @@ const (
 	fading = 4 // a part of it is forgotten with each answer
 	// rate is at how many bytes a second a store is taken to make things durable, at least.
 	rate = 4 << 20
+	// line is at how many bytes a second it is taken to send them, at least.
+	line = 1 << 20
 )
 
 // Answers is what is known of a store's answers, of those to what reads and to what writes. The
@@ -87,4 +89,11 @@ func After(tries int) time.Duration { return min(Least<<min(max(0, tries), 2), M
 // durable before it answers, in whole seconds. A size below 0 is not known, and allows nothing.
 func Allowance(bytes int64) time.Duration {
 	return time.Duration(max(0, bytes)/rate) * time.Second
+}
+
+// Whole returns what a request is given from its beginning to its end that has so many bytes, of
+// its own or in its answer: the waiting for the answer is bounded by whoever knows what others took,
+// and this must not end it sooner.
+func Whole(bytes int64) time.Duration {
+	return Most + time.Duration((max(0, bytes)+line-1)/line)*time.Second
 }

@@ -95,6 +95,14 @@ func TestWhatIsLargeIsAllowedMore(t *testing.T) {
 	}
 }
 
+func TestAWholeRequestIsGivenItsBytes(t *testing.T) {
+	for bytes, want := range map[int64]time.Duration{-1: time.Minute, 0: time.Minute, 1: 61 * time.Second, 1 << 20: 61 * time.Second, 4<<20 + 1: 65 * time.Second} {
+		if got := Whole(bytes); got != want {
+			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
+		}
+	}
+}
+
 // Whatever comes: the bounds hold; waiting in vain never shortens the time, and an answer that was
 // slow gives the next one at least as long.
 func TestBounds(t *testing.T) {

@@ -210,6 +210,22 @@ func TestALongWriteIsGivenTime(t *testing.T) {
 	})
 }
 
+// A store that needs long for all it is asked is read, too, within what a reader gives a request.
+func TestAStoreThatIsSlowIsReadAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wired(t, &slow{think: 16 * time.Second})
+		for i, want := range []time.Duration{15 * time.Second, 16 * time.Second, 16 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), answertime.Whole(1))
+			began := time.Now()
+			_, err := s.General().Get(ctx, "p/slow")
+			if took := time.Since(began); took != want || (err == nil) != (i > 0) {
+				t.Errorf("try %d ended after %s: %v", i+1, took, err)
+			}
+			cancel()
+		}
+	})
+}
+
 // What a request is: one that reads, and is asked about, or one that writes.
 func TestWhatIsAsked(t *testing.T) {
 	for method, write := range map[string]bool{http.MethodGet: false, http.MethodHead: false, http.MethodPut: true, http.MethodPost: true, http.MethodDelete: true} {
