@@ -1,7 +1,9 @@
 package reader
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,37 @@ func TestAStoreThatIsSlowIsReadAllTheSame(t *testing.T) {
 			f.stop(h)
 		})
 	}
+}
+
+// told is a store that reads nothing before the third try, and keeps which try each was.
+type told struct {
+	port.ObjectStore
+	tries []int
+}
+
+func (s *told) GetRange(ctx context.Context, key string, off, n int64) ([]byte, error) {
+	s.tries = append(s.tries, port.Tries(ctx))
+	if len(s.tries) < 3 {
+		return nil, port.Unavailable
+	}
+	return s.ObjectStore.GetRange(ctx, key, off, n)
+}
+
+// A store is told how often a range has failed: it may need longer than others.
+func TestAStoreIsToldWhatHasFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(4)
+		f.upload(2)
+		f.trim()
+		store := &told{ObjectStore: f.store}
+		f.reads = store
+		h := f.start(resolve.First(), nil)
+		f.consume(h).until(8)
+		f.stop(h)
+		if !slices.Equal(store.tries, []int{0, 1, 2, 0}) {
+			t.Errorf("tries %v", store.tries)
+		}
+	})
 }
 
 func TestAFragmentThatRetentionTookIsLeftBehind(t *testing.T) {

@@ -47,7 +47,7 @@ func (r *reader) fetch(c *actors.Context, e fetch.Fetch) fetch.Input {
 	c.Task("fetch", func(ctx context.Context) any {
 		ctx, cancel := context.WithTimeout(ctx, answertime.Whole(n))
 		defer cancel()
-		b, err := store.GetRange(ctx, e.Key, e.Off, n)
+		b, err := store.GetRange(port.WithTries(ctx, e.Tries), e.Key, e.Off, n)
 		if err != nil {
 			return fetch.FetchFailed{ID: e.ID, Class: classOf(err), Why: err.Error()}
 		}

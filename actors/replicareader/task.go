@@ -108,7 +108,7 @@ func (r *replicaReader) readPointer(ctx context.Context, e upload.ReadPointer) u
 func (r *replicaReader) readRoot(ctx context.Context, e upload.ReadRoot) upload.Input {
 	ctx, cancel := context.WithTimeout(ctx, answertime.Whole(port.MaxGet))
 	defer cancel()
-	body, err := r.cfg.Store.Get(ctx, e.Key)
+	body, err := r.cfg.Store.Get(port.WithTries(ctx, e.Tries), e.Key)
 	return upload.RootRead{Gen: e.Gen, Body: body, Result: resultOf(err)}
 }
 
@@ -118,7 +118,7 @@ func (r *replicaReader) listRoots(ctx context.Context, e upload.ListRoots) uploa
 	for after, more := "", true; more; {
 		var page []port.ObjectInfo
 		var err error
-		if page, more, err = r.page(ctx, e.Prefix, after); err != nil {
+		if page, more, err = r.page(port.WithTries(ctx, e.Tries), e.Prefix, after); err != nil {
 			in.Result = resultOf(err)
 			return in
 		}
@@ -139,7 +139,7 @@ func (r *replicaReader) page(ctx context.Context, prefix, after string) (page []
 func (r *replicaReader) lookFor(ctx context.Context, e upload.LookFor) upload.Input {
 	ctx, cancel := context.WithTimeout(ctx, answertime.Whole(fragment.DataStart))
 	defer cancel()
-	_, err := r.cfg.Store.GetRange(ctx, e.Key, 0, fragment.DataStart)
+	_, err := r.cfg.Store.GetRange(port.WithTries(ctx, e.Tries), e.Key, 0, fragment.DataStart)
 	return upload.LookedFor{Gen: e.Gen, Result: resultOf(err)}
 }
 

@@ -226,6 +226,25 @@ func TestAStoreThatIsSlowIsReadAllTheSame(t *testing.T) {
 	})
 }
 
+// A read that takes longer than others is answered, whatever these are meanwhile.
+func TestALongReadIsGivenTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wired(t, &slow{think: 20 * time.Second})
+		get := func(tries int, key string) error {
+			_, err := s.General().Get(port.WithTries(t.Context(), tries), key)
+			return err
+		}
+		for try, want := range []time.Duration{15 * time.Second, 20 * time.Second} {
+			must(t, get(0, "p/quick")) // nothing that the try before this taught is left
+			began := time.Now()
+			err := get(try, "p/slow")
+			if took := time.Since(began); took != want || (err == nil) != (try > 0) {
+				t.Errorf("try %d ended after %s: %v", try+1, took, err)
+			}
+		}
+	})
+}
+
 // What a request is: one that reads, and is asked about, or one that writes.
 func TestWhatIsAsked(t *testing.T) {
 	for method, write := range map[string]bool{http.MethodGet: false, http.MethodHead: false, http.MethodPut: true, http.MethodPost: true, http.MethodDelete: true} {
