@@ -10,10 +10,10 @@ import (
 // The time for an answer follows the longest of late, is doubled by each that does not come, up
 // to the first that does, and stays within its bounds.
 func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
-	var a Times
-	answered := func(d time.Duration) func() bool { return func() bool { return a.Answered(d) } }
-	back := func() bool { a.Back(); return false }
-	lost := func(d time.Duration) func() bool { return func() bool { a.Lost(d); return false } }
+	var a times
+	answered := func(d time.Duration) func() bool { return func() bool { return a.answered(d) } }
+	back := func() bool { a.back(); return false }
+	lost := func(d time.Duration) func() bool { return func() bool { a.lost(d); return false } }
 	for i, c := range []struct {
 		learn func() bool
 		times int
@@ -45,7 +45,7 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 		for range c.times {
 			ended = c.learn() || ended
 		}
-		if got := a.Bound(); got != c.want || ended != c.ends {
+		if got := a.bound(); got != c.want || ended != c.ends {
 			t.Errorf("step %d: %s, want %s; ended a spell: %v", i, got, c.want, ended)
 		}
 	}
@@ -107,19 +107,19 @@ func TestAWholeRequestIsGivenItsBytes(t *testing.T) {
 // slow gives the next one at least as long.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a Times
+		var a times
 		for range rapid.IntRange(1, 50).Draw(t, "steps") {
-			before := a.Bound()
+			before := a.bound()
 			after := time.Duration(rapid.Int64Range(-int64(time.Second), int64(2*time.Minute)).Draw(t, "after"))
 			if rapid.Bool().Draw(t, "lost") {
-				a.Lost(after)
-				if a.Bound() < before {
-					t.Fatalf("%s after %s", a.Bound(), before)
+				a.lost(after)
+				if a.bound() < before {
+					t.Fatalf("%s after %s", a.bound(), before)
 				}
-			} else if a.Answered(after); a.Bound() < min(after, Most) {
-				t.Fatalf("%s after an answer in %s", a.Bound(), after)
+			} else if a.answered(after); a.bound() < min(after, Most) {
+				t.Fatalf("%s after an answer in %s", a.bound(), after)
 			}
-			if b := a.Bound(); b < Least || b > Most {
+			if b := a.bound(); b < Least || b > Most {
 				t.Fatalf("%s", b)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // patience is what the pools of a store have learned together of how long its answers take.
 type patience struct {
-	pools []*pool // in order; fixed once the store is used
+	pools []*pool // of the store; fixed once it is used
 
 	mu      sync.Mutex
 	answers answertime.Answers
@@ -27,7 +27,8 @@ func (p *patience) bound(q *question) time.Duration {
 	return max(p.learned(q), answertime.After(q.tries)+q.allowance)
 }
 
-// learned is that without what the question's own failures tell.
+// learned returns how long the answer to a question is waited for by what other answers took,
+// without what the question's own failures tell.
 func (p *patience) learned(q *question) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
