@@ -1,12 +1,15 @@
 package reader
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 	"millrace/core/fetch"
 	"millrace/core/fragment"
 	"millrace/core/manifest"
@@ -33,6 +36,56 @@ func TestAStoreThatIsDownIsWaitedFor(t *testing.T) {
 		down = false
 		c.until(8)
 		f.stop(h)
+	})
+}
+
+// A store whose answers all take long: how long one is waited for, whoever asks it knows.
+func TestAStoreThatIsSlowIsReadAllTheSame(t *testing.T) {
+	for _, takes := range []time.Duration{16 * time.Second, answertime.Most} {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.append(4)
+			f.upload(2)
+			f.trim()
+			f.store.Latency = func(string, string) time.Duration { return takes }
+			h := f.start(resolve.First(), nil)
+			began := time.Now()
+			f.consume(h).until(8)
+			if took := time.Since(began); took != 2*takes {
+				t.Errorf("two fragments took %s", took)
+			}
+			f.stop(h)
+		})
+	}
+}
+
+// told is a store that reads nothing before the third try, and keeps which try each was.
+type told struct {
+	port.ObjectStore
+	tries []int
+}
+
+func (s *told) GetRange(ctx context.Context, key string, off, n int64) ([]byte, error) {
+	s.tries = append(s.tries, port.Tries(ctx))
+	if len(s.tries) < 3 {
+		return nil, port.Unavailable
+	}
+	return s.ObjectStore.GetRange(ctx, key, off, n)
+}
+
+// A store is told how often a range has failed: it may need longer than others.
+func TestAStoreIsToldWhatHasFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.append(4)
+		f.upload(2)
+		f.trim()
+		store := &told{ObjectStore: f.store}
+		f.reads = store
+		h := f.start(resolve.First(), nil)
+		f.consume(h).until(8)
+		f.stop(h)
+		if !slices.Equal(store.tries, []int{0, 1, 2, 0}) {
+			t.Errorf("tries %v", store.tries)
+		}
 	})
 }
 

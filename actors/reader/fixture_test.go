@@ -46,6 +46,7 @@ type fixture struct {
 	budget  *Budget
 	metrics counts
 	ranges  int64
+	reads   port.ObjectStore // nil: store
 
 	chunks   [][]byte // all there ever were
 	refs     []segment.ChunkRef
@@ -246,9 +247,13 @@ func (f *fixture) setRow(row *manifest.Row) {
 // start opens a reader; it is stopped, and everything it held must be free, when the
 // test ends.
 func (f *fixture) start(spec resolve.Spec, owner *actors.Handle) *actors.Handle {
+	var store port.ObjectStore = f.store
+	if f.reads != nil {
+		store = f.reads
+	}
 	h, err := f.sys.Start(context.Background(), actors.Spec{Path: "reader", New: func() actors.Process {
 		return New(Config{
-			Stream: stream, Spec: spec, Owner: owner, Prefix: prefix, Hooks: f.hooks, Disk: f.disk, Store: f.store,
+			Stream: stream, Spec: spec, Owner: owner, Prefix: prefix, Hooks: f.hooks, Disk: f.disk, Store: store,
 			Manifests: &f.rows, Metadata: f.meta, Tiering: func() bool { return f.tiering }, Why: func() string { return f.why },
 			Budget: f.budget, Metrics: &f.metrics, Log: zerolog.Nop(), RangeBytes: f.ranges,
 		})

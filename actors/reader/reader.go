@@ -2,7 +2,6 @@ package reader
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -204,10 +203,6 @@ func (r *reader) repositioned(m resolve.Moved) {
 	r.cfg.Log.Warn().Str("stream", r.cfg.Stream.String()).Str("from", m.From.String()).Str("to", m.To.String()).Str("why", m.Why.String()).
 		Msg("a reader was moved: the records in between exist no more")
 }
-
-// timeout is how long a request for n bytes may take: it must answer, and then
-// bring a megabyte a second.
-func timeout(n int64) time.Duration { return 15*time.Second + time.Duration(n>>20)*time.Second }
 
 // classOf tells what a failure of the store means to the machine.
 func classOf(err error) fetch.Class {

@@ -6,6 +6,7 @@ import (
 
 	"millrace/actors"
 	"millrace/actors/port"
+	"millrace/core/answertime"
 	"millrace/core/fetch"
 	"millrace/core/resolve"
 )
@@ -44,9 +45,9 @@ func (r *reader) fetch(c *actors.Context, e fetch.Fetch) fetch.Input {
 	}
 	store := r.cfg.Store
 	c.Task("fetch", func(ctx context.Context) any {
-		ctx, cancel := context.WithTimeout(ctx, timeout(n))
+		ctx, cancel := context.WithTimeout(ctx, answertime.Whole(n))
 		defer cancel()
-		b, err := store.GetRange(ctx, e.Key, e.Off, n)
+		b, err := store.GetRange(port.WithTries(ctx, e.Tries), e.Key, e.Off, n)
 		if err != nil {
 			return fetch.FetchFailed{ID: e.ID, Class: classOf(err), Why: err.Error()}
 		}

@@ -311,3 +311,74 @@ func TestAStoreIsToldWhatHasFailed(t *testing.T) {
 		}
 	})
 }
+
+// unread is a store that reads nothing before the third try, and keeps which try each was.
+type unread struct {
+	port.ObjectStore
+	mu    *sync.Mutex
+	tries map[string][]int
+}
+
+func (u unread) try(ctx context.Context, what string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tries[what] = append(u.tries[what], port.Tries(ctx))
+	if len(u.tries[what]) < 3 {
+		return port.Unavailable
+	}
+	return nil
+}
+
+func (u unread) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := u.try(ctx, "get"); err != nil {
+		return nil, err
+	}
+	return u.ObjectStore.Get(ctx, key)
+}
+
+func (u unread) GetRange(ctx context.Context, key string, off, n int64) ([]byte, error) {
+	if err := u.try(ctx, "range"); err != nil {
+		return nil, err
+	}
+	return u.ObjectStore.GetRange(ctx, key, off, n)
+}
+
+func (u unread) List(ctx context.Context, prefix, after string, limit int) ([]port.ObjectInfo, bool, error) {
+	if err := u.try(ctx, "list"); err != nil {
+		return nil, false, err
+	}
+	return u.ObjectStore.List(ctx, prefix, after, limit)
+}
+
+// So is it told of a list of objects, of the objects that it names, and of the lists there are.
+func TestAStoreIsToldWhatCouldNotBeRead(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		h := b.start()
+		b.grow(6)
+		b.until(60)
+		h.Kill()
+		<-h.Done()
+		store := unread{b.store, new(sync.Mutex), map[string][]int{}}
+		h = b.start(func(cfg *Config) { cfg.Store = store })
+		b.grow(4)
+		b.until(100)
+		h.Kill()
+		<-h.Done()
+		p, err := b.meta.Pointer(b.t.Context(), streamID)
+		b.must(err)
+		b.store.Drop(manifest.RootKey(prefix, streamID, p.Epoch, p.Revision, p.UID))
+		h = b.start(func(cfg *Config) { cfg.Store = store })
+		b.pass(time.Minute)
+		for try := range 3 {
+			if a, err := reset(h); err != nil || (a.Refused == "") != (try == 2) {
+				t.Errorf("%+v, %v", a, err)
+			}
+			b.pass(time.Minute)
+		}
+		for _, what := range []string{"get", "range", "list"} {
+			if tries := store.tries[what]; len(tries) < 3 || !slices.Equal(tries[:3], []int{0, 1, 2}) {
+				t.Errorf("%s: tries %v", what, tries)
+			}
+		}
+	})
+}

@@ -107,7 +107,16 @@ func TestWhatWaitsForTheStoreIsTriedWhenItIsBack(t *testing.T) {
 
 // Only the newest list of objects is lost, and the node was restarted since: the one before it
 // stands for it, and nothing that is in a tier is given up.
-func TestTheNewestListOfObjectsIsLost(t *testing.T) {
+func TestTheNewestListOfObjectsIsLost(t *testing.T) { losesNewestList(t, nil) }
+
+// The same, and a store that needs the most for each answer that it is given, and then for its bytes.
+func TestAStoreThatIsSlowForAllIsGivenTime(t *testing.T) {
+	losesNewestList(t, func(op, _ string) time.Duration {
+		return map[string]time.Duration{"get": 100 * time.Second, "list": 60500 * time.Millisecond, "getrange": 60500 * time.Millisecond, "put": 60500 * time.Millisecond}[op]
+	})
+}
+
+func losesNewestList(t *testing.T, latency func(op, what string) time.Duration) {
 	inBubble(t, func(b *bench) {
 		h := b.start()
 		b.grow(6)
@@ -123,9 +132,10 @@ func TestTheNewestListOfObjectsIsLost(t *testing.T) {
 			b.store.Replace(manifest.RootKey(prefix, streamID, 1, 1, pos.UID(i+1)), []byte("of a former writer, and damaged"))
 		}
 		b.trim(50)
+		b.store.Latency = latency
 		h = b.start()
 		b.grow(4)
-		b.pass(time.Minute)
+		b.pass(2 * time.Minute)
 		if s := b.status(h); !strings.Contains(s.Trouble(), "is not in the object store") {
 			t.Fatal(s.Trouble())
 		}

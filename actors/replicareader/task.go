@@ -10,6 +10,7 @@ import (
 
 	"millrace/actors"
 	"millrace/actors/port"
+	"millrace/core/answertime"
 	"millrace/core/fragment"
 	"millrace/core/pos"
 	"millrace/core/upload"
@@ -30,7 +31,8 @@ const (
 
 const (
 	metadataDeadline = 10 * time.Second
-	rootDeadline     = time.Minute // of reading or storing a root object
+	// pageBytes is what a page of a listing has at most, of MaxList keys of roots.
+	pageBytes = 1 << 20
 )
 
 // taskEnded is what a task sends back.
@@ -104,21 +106,19 @@ func (r *replicaReader) readPointer(ctx context.Context, e upload.ReadPointer) u
 }
 
 func (r *replicaReader) readRoot(ctx context.Context, e upload.ReadRoot) upload.Input {
-	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
+	ctx, cancel := context.WithTimeout(ctx, answertime.Whole(port.MaxGet))
 	defer cancel()
-	body, err := r.cfg.Store.Get(ctx, e.Key)
+	body, err := r.cfg.Store.Get(port.WithTries(ctx, e.Tries), e.Key)
 	return upload.RootRead{Gen: e.Gen, Body: body, Result: resultOf(err)}
 }
 
 // listRoots takes all pages of a listing.
 func (r *replicaReader) listRoots(ctx context.Context, e upload.ListRoots) upload.Input {
-	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
-	defer cancel()
 	in := upload.RootsListed{Gen: e.Gen}
 	for after, more := "", true; more; {
 		var page []port.ObjectInfo
 		var err error
-		if page, more, err = r.cfg.Store.List(ctx, e.Prefix, after, port.MaxList); err != nil {
+		if page, more, err = r.page(port.WithTries(ctx, e.Tries), e.Prefix, after); err != nil {
 			in.Result = resultOf(err)
 			return in
 		}
@@ -129,11 +129,17 @@ func (r *replicaReader) listRoots(ctx context.Context, e upload.ListRoots) uploa
 	return in
 }
 
+func (r *replicaReader) page(ctx context.Context, prefix, after string) (page []port.ObjectInfo, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answertime.Whole(pageBytes))
+	defer cancel()
+	return r.cfg.Store.List(ctx, prefix, after, port.MaxList)
+}
+
 // lookFor reads the beginning of a fragment.
 func (r *replicaReader) lookFor(ctx context.Context, e upload.LookFor) upload.Input {
-	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
+	ctx, cancel := context.WithTimeout(ctx, answertime.Whole(fragment.DataStart))
 	defer cancel()
-	_, err := r.cfg.Store.GetRange(ctx, e.Key, 0, fragment.DataStart)
+	_, err := r.cfg.Store.GetRange(port.WithTries(ctx, e.Tries), e.Key, 0, fragment.DataStart)
 	return upload.LookedFor{Gen: e.Gen, Result: resultOf(err)}
 }
 
@@ -144,10 +150,11 @@ func (r *replicaReader) putAnchor(ctx context.Context, e upload.PutAnchor) uploa
 }
 
 func (r *replicaReader) putRoot(ctx context.Context, e upload.PutRoot) upload.Input {
-	ctx, cancel := context.WithTimeout(ctx, rootDeadline)
+	size := int64(len(e.Body))
+	ctx, cancel := context.WithTimeout(ctx, answertime.Whole(size)+answertime.Allowance(size))
 	defer cancel()
 	body := port.NewBody(bytes.NewReader(e.Body), fragment.Checksum(0, e.Body))
-	err := r.cfg.Store.Put(port.WithTries(ctx, e.Tries), e.Key, body, int64(len(e.Body)), false)
+	err := r.cfg.Store.Put(port.WithTries(ctx, e.Tries), e.Key, body, size, false)
 	return upload.RootPut{Gen: e.Gen, Result: resultOf(err)}
 }
 

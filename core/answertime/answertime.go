@@ -9,35 +9,37 @@ const (
 	Most = time.Minute
 
 	factor = 4 // of the longest time of late
-	fading = 4 // a part of it is forgotten with each answer
+	fading = 4 // with each answer one part in so many of it is forgotten
 	// rate is at how many bytes a second a store is taken to make things durable, at least.
 	rate = 4 << 20
+	// line is at how many bytes a second it is taken to send them, at least.
+	line = 1 << 20
 )
 
 // Answers is what is known of a store's answers, of those to what reads and to what writes. The
 // zero value knows nothing.
-type Answers struct{ reads, writes Times }
+type Answers struct{ reads, writes times }
 
 // Bound returns how long an answer is waited for, from Least to Most. What writes is given no less
 // than what reads.
 func (a *Answers) Bound(write bool) time.Duration {
 	if write {
-		return max(a.reads.Bound(), a.writes.Bound())
+		return max(a.reads.bound(), a.writes.bound())
 	}
-	return a.reads.Bound()
+	return a.reads.bound()
 }
 
-// Answered learns that an answer began after a time. It reports whether the store is back: a read
-// ended a spell of reads, so whatever hangs would long have been answered. A write says less, since
-// one may take long, and another one not.
+// Answered learns that an answer began after a time. It reports whether the store is taken to be
+// back: a read ended a spell of reads. It may have been one connection that was lost, and not the
+// store. A write says less, since one may take long, and another one not.
 func (a *Answers) Answered(write bool, after time.Duration) bool {
 	if write {
-		a.writes.Answered(after)
+		a.writes.answered(after)
 		return false
 	}
-	back := a.reads.Answered(after)
+	back := a.reads.answered(after)
 	if back {
-		a.writes.Back()
+		a.writes.back()
 	}
 	return back
 }
@@ -45,37 +47,37 @@ func (a *Answers) Answered(write bool, after time.Duration) bool {
 // Lost learns that an answer was waited for in vain.
 func (a *Answers) Lost(write bool, after time.Duration) {
 	if write {
-		a.writes.Lost(after)
+		a.writes.lost(after)
 	} else {
-		a.reads.Lost(after)
+		a.reads.lost(after)
 	}
 }
 
-// Times is what is known of how long answers to one sort of requests take. The zero value knows
+// times is what is known of how long answers to one sort of requests take. The zero value knows
 // nothing.
-type Times struct {
+type times struct {
 	slow  time.Duration // the longest of late
 	spell time.Duration // what answers are given that do not come; 0: the last one did
 }
 
-// Bound returns how long an answer is waited for, from Least to Most.
-func (t *Times) Bound() time.Duration {
+// bound returns how long an answer is waited for, from Least to Most.
+func (t *times) bound() time.Duration {
 	return min(max(Least, factor*t.slow, t.spell), Most)
 }
 
-// Answered learns that an answer began after a time. It reports whether that ended a spell of
+// answered learns that an answer began after a time. It reports whether that ended a spell of
 // answers that did not come.
-func (t *Times) Answered(after time.Duration) bool {
+func (t *times) answered(after time.Duration) bool {
 	ended := t.spell > 0
 	t.slow, t.spell = min(max(after, t.slow-t.slow/fading), Most), 0
 	return ended
 }
 
-// Back learns from other requests that the store was away and is back.
-func (t *Times) Back() { t.spell = 0 }
+// back learns from other requests that the store was away and is back.
+func (t *times) back() { t.spell = 0 }
 
-// Lost learns that an answer was waited for in vain.
-func (t *Times) Lost(after time.Duration) {
+// lost learns that an answer was waited for in vain.
+func (t *times) lost(after time.Duration) {
 	t.spell = min(max(2*after, t.spell), Most)
 }
 
@@ -87,4 +89,11 @@ func After(tries int) time.Duration { return min(Least<<min(max(0, tries), 2), M
 // durable before it answers, in whole seconds. A size below 0 is not known, and allows nothing.
 func Allowance(bytes int64) time.Duration {
 	return time.Duration(max(0, bytes)/rate) * time.Second
+}
+
+// Whole returns what a request is given from its beginning to its end that has so many bytes, of
+// its own or in its answer: the waiting for the answer is bounded by whoever knows what others took,
+// and this must not end it sooner.
+func Whole(bytes int64) time.Duration {
+	return Most + time.Duration((max(0, bytes)+line-1)/line)*time.Second
 }

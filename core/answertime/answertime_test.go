@@ -10,10 +10,10 @@ import (
 // The time for an answer follows the longest of late, is doubled by each that does not come, up
 // to the first that does, and stays within its bounds.
 func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
-	var a Times
-	answered := func(d time.Duration) func() bool { return func() bool { return a.Answered(d) } }
-	back := func() bool { a.Back(); return false }
-	lost := func(d time.Duration) func() bool { return func() bool { a.Lost(d); return false } }
+	var a times
+	answered := func(d time.Duration) func() bool { return func() bool { return a.answered(d) } }
+	back := func() bool { a.back(); return false }
+	lost := func(d time.Duration) func() bool { return func() bool { a.lost(d); return false } }
 	for i, c := range []struct {
 		learn func() bool
 		times int
@@ -45,7 +45,7 @@ func TestAnswersAreGivenTheTimeTheyTook(t *testing.T) {
 		for range c.times {
 			ended = c.learn() || ended
 		}
-		if got := a.Bound(); got != c.want || ended != c.ends {
+		if got := a.bound(); got != c.want || ended != c.ends {
 			t.Errorf("step %d: %s, want %s; ended a spell: %v", i, got, c.want, ended)
 		}
 	}
@@ -67,6 +67,9 @@ func TestReadsAndWrites(t *testing.T) {
 		{func() bool { a.Lost(true, 30*time.Second); return false }, 40 * time.Second, time.Minute, false},
 		{func() bool { return a.Answered(false, 0) }, 15 * time.Second, 15 * time.Second, true},
 		{func() bool { return a.Answered(true, 6*time.Second) }, 15 * time.Second, 24 * time.Second, false},
+		{func() bool { a.Lost(true, 20*time.Second); return false }, 15 * time.Second, 40 * time.Second, false},
+		{func() bool { a.Lost(false, 20*time.Second); return false }, 40 * time.Second, 40 * time.Second, false},
+		{func() bool { return a.Answered(false, 0) }, 15 * time.Second, 24 * time.Second, true}, // they were slow before
 	} {
 		back := c.learn()
 		if read, write := a.Bound(false), a.Bound(true); read != c.reads || write != c.writes || back != c.back {
@@ -92,23 +95,31 @@ func TestWhatIsLargeIsAllowedMore(t *testing.T) {
 	}
 }
 
+func TestAWholeRequestIsGivenItsBytes(t *testing.T) {
+	for bytes, want := range map[int64]time.Duration{-1: time.Minute, 0: time.Minute, 1: 61 * time.Second, 1 << 20: 61 * time.Second, 4<<20 + 1: 65 * time.Second} {
+		if got := Whole(bytes); got != want {
+			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
+		}
+	}
+}
+
 // Whatever comes: the bounds hold; waiting in vain never shortens the time, and an answer that was
 // slow gives the next one at least as long.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a Times
+		var a times
 		for range rapid.IntRange(1, 50).Draw(t, "steps") {
-			before := a.Bound()
+			before := a.bound()
 			after := time.Duration(rapid.Int64Range(-int64(time.Second), int64(2*time.Minute)).Draw(t, "after"))
 			if rapid.Bool().Draw(t, "lost") {
-				a.Lost(after)
-				if a.Bound() < before {
-					t.Fatalf("%s after %s", a.Bound(), before)
+				a.lost(after)
+				if a.bound() < before {
+					t.Fatalf("%s after %s", a.bound(), before)
 				}
-			} else if a.Answered(after); a.Bound() < min(after, Most) {
-				t.Fatalf("%s after an answer in %s", a.Bound(), after)
+			} else if a.answered(after); a.bound() < min(after, Most) {
+				t.Fatalf("%s after an answer in %s", a.bound(), after)
 			}
-			if b := a.Bound(); b < Least || b > Most {
+			if b := a.bound(); b < Least || b > Most {
 				t.Fatalf("%s", b)
 			}
 		}

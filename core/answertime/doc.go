@@ -4,7 +4,9 @@
 // without a word says nothing either, and what waits for its answer holds up a whole stream. So the
 // time is some times the longest that answers took of late, and never short. While answers are
 // waited for in vain it is twice as long each time, for all that is known too short a time; the
-// first answer tells, and ends that: whatever hangs since then would long have been answered.
+// first answer tells, and ends that, and with it what hangs for longer than is waited then. Where
+// the store was away, that would long have been answered. Where only a connection was lost, it may
+// be a request that takes long: it is given up too early, once, and the next try is given more.
 //
 // Requests that read and those that write have times of their own: a store that answers the ones
 // at once may need a minute for the others, or for some of them. So a request that has failed is

@@ -39,6 +39,7 @@ type Fetch struct {
 	ID           uint64
 	Key          string
 	Off, N, Need int64
+	Tries        int // of it that failed before
 }
 
 // Notify asks to be told once more than From is committed, or the log's writer

@@ -129,6 +129,7 @@ type remote struct {
 	buf      []byte
 	inflight uint64 // fetch that is unanswered, 0 if none
 	asked    int64  // bytes of that fetch
+	failed   int    // fetches in a row, of what comes next
 }
 
 func (r *remote) end() int64  { return fragment.DataStart + r.entry.Size }

@@ -129,7 +129,7 @@ func (m *Machine) fetchIndex(out []Effect) []Effect {
 func (m *Machine) fetch(off, n, need int64, out []Effect) []Effect {
 	m.s.ids++
 	m.s.remote.inflight, m.s.remote.asked = m.s.ids, n
-	return append(out, Fetch{ID: m.s.ids, Key: m.key(), Off: off, N: n, Need: need})
+	return append(out, Fetch{ID: m.s.ids, Key: m.key(), Off: off, N: n, Need: need, Tries: m.s.remote.failed})
 }
 
 // readAhead fetches one range while nobody waits, if no whole chunk is left.
@@ -149,7 +149,7 @@ func (m *Machine) fetched(in Fetched, out []Effect) []Effect {
 	if in.ID != r.inflight {
 		return out
 	}
-	r.inflight = 0
+	r.inflight, r.failed = 0, 0
 	if int64(len(in.Data)) > r.asked {
 		in.Data = in.Data[:r.asked]
 	}
@@ -197,6 +197,7 @@ func (m *Machine) fetchFailed(in FetchFailed, out []Effect) []Effect {
 		return out
 	}
 	r.inflight = 0
+	r.failed++
 	why := fmt.Sprintf("fragment %s: %s", m.key(), in.Why)
 	switch {
 	case in.Class == Gone && m.s.retry.clocks[Gone].failures == 0:

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,6 +201,27 @@ func TestA404RefreshesAtOnceAndTwiceInVainWaits(t *testing.T) {
 	w.expirePull()
 	if w.lastError() != Gone {
 		t.Errorf("the pull ended with %v", w.errs)
+	}
+}
+
+// A fetch is told how often it has failed in a row: it may take longer than others.
+func TestAFetchIsToldHowOftenItFailed(t *testing.T) {
+	w := stocked(t, resolve.First(), 4, 2, 4)
+	w.send(rapidMax)
+	var tries []int
+	for _, class := range []Class{Fault, Throttled, Fault, 0, Fault, 0} {
+		f := w.fetch
+		tries = append(tries, f.Tries)
+		if class == 0 {
+			w.respond(30)
+			continue
+		}
+		w.fetch = nil
+		w.step(FetchFailed{ID: f.ID, Class: class})
+		w.fire()
+	}
+	if !slices.Equal(tries, []int{0, 1, 2, 3, 0, 1}) {
+		t.Errorf("tries %v", tries)
 	}
 }
 

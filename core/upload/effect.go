@@ -20,18 +20,21 @@ type (
 	ReadPointer struct{ Gen Gen }
 	// ReadRoot reads a root object: RootRead.
 	ReadRoot struct {
-		Gen Gen
-		Key string
+		Gen   Gen
+		Key   string
+		Tries int // that failed before
 	}
 	// ListRoots asks for the keys of all root objects, which begin with Prefix: RootsListed.
 	ListRoots struct {
 		Gen    Gen
 		Prefix string
+		Tries  int // that failed before
 	}
 	// LookFor asks whether an object is in the store: LookedFor.
 	LookFor struct {
-		Gen Gen
-		Key string
+		Gen   Gen
+		Key   string
+		Tries int // that failed before
 	}
 	// Inspect looks at what the local log holds, epochs below Below only: Inspected.
 	Inspect struct {

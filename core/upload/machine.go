@@ -43,6 +43,10 @@ type Machine struct {
 	// disowned: the store is not known to be the cluster's. The local log frees nothing for being in it.
 	disowned bool
 	root     *manifest.Manifest // read, while objects that it names are looked for
+	// asked is what the store is asked for while resolving, a key or a prefix, and unanswered how
+	// often that failed in a row, of each that did since the manifest was last known.
+	asked      string
+	unanswered map[string]int
 	// resetting: an operator gives up what is lost, see reset.go.
 	resetting *resetting
 	// contradicted: the log is known to disagree with stored, and the edit that cures it

@@ -76,11 +76,12 @@ func (m *Machine) resetWithout() bool {
 	case r == nil:
 		return false
 	case !r.listed:
-		m.emit(ListRoots{Gen: m.gen, Prefix: manifest.RootPrefix(m.cfg.Prefix, m.cfg.Stream)})
+		all := manifest.RootPrefix(m.cfg.Prefix, m.cfg.Stream)
+		m.emit(ListRoots{Gen: m.gen, Prefix: all, Tries: m.ask(all)})
 	case len(r.older) > 0:
 		key := r.older[0]
 		r.older = r.older[1:]
-		m.emit(ReadRoot{Gen: m.gen, Key: key})
+		m.readRoot(key)
 	default:
 		m.resetOn(manifest.New(m.pointer.Next))
 	}
@@ -89,8 +90,11 @@ func (m *Machine) resetWithout() bool {
 
 func (m *Machine) rootsListed(in RootsListed) {
 	r := m.resetting
+	if in.Gen != m.gen || m.phase != phaseResolving || r == nil || r.listed {
+		return
+	}
+	m.told(in.Fault)
 	switch {
-	case in.Gen != m.gen || m.phase != phaseResolving || r == nil || r.listed:
 	case in.Fault != FaultNone:
 		m.unresolved(in.Why)
 	default:

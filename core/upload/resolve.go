@@ -32,13 +32,38 @@ func (m *Machine) pointerRead(in PointerRead) {
 			in.Pointer.Epoch, m.cfg.Epoch))
 	default:
 		m.pointer = in.Pointer
-		m.emit(ReadRoot{Gen: m.gen, Key: m.rootKey(in.Pointer)})
+		m.readRoot(m.rootKey(in.Pointer))
 	}
 }
 
+func (m *Machine) readRoot(key string) {
+	m.emit(ReadRoot{Gen: m.gen, Key: key, Tries: m.ask(key)})
+}
+
+// ask notes what the store is asked for next, and returns how often it has failed to answer that.
+func (m *Machine) ask(what string) (tries int) {
+	m.asked = what
+	return m.unanswered[what]
+}
+
+// told takes what came of asking. That there is no such object is an answer.
+func (m *Machine) told(f Fault) {
+	if f == FaultNone || f == FaultMissing {
+		delete(m.unanswered, m.asked)
+		return
+	}
+	if m.unanswered == nil {
+		m.unanswered = map[string]int{}
+	}
+	m.unanswered[m.asked]++
+}
+
 func (m *Machine) rootRead(in RootRead) {
+	if in.Gen != m.gen || m.phase != phaseResolving {
+		return
+	}
+	m.told(in.Fault)
 	switch {
-	case in.Gen != m.gen || m.phase != phaseResolving:
 	case in.Fault == FaultMissing:
 		// The pointer was read before somebody moved it on and the grace has passed, or
 		// the object is lost. It is never the same as having no manifest.
@@ -74,7 +99,8 @@ func (m *Machine) rootRead(in RootRead) {
 // lookFor asks for the object of an entry of the root that was read.
 func (m *Machine) lookFor(entry int) {
 	e := &m.root.Entries[entry]
-	m.emit(LookFor{Gen: m.gen, Key: m.fragmentKey(e.First, e.UID)})
+	key := m.fragmentKey(e.First, e.UID)
+	m.emit(LookFor{Gen: m.gen, Key: key, Tries: m.ask(key)})
 }
 
 // lookedFor holds a root to its first object. What a store has lost that was emptied, or is
@@ -82,8 +108,11 @@ func (m *Machine) lookFor(entry int) {
 // there all the same. One that was set back under a running node has lost the end, which this
 // does not find: readers do.
 func (m *Machine) lookedFor(in LookedFor) {
+	if in.Gen != m.gen || m.phase != phaseResolving || m.root == nil {
+		return
+	}
+	m.told(in.Fault)
 	switch {
-	case in.Gen != m.gen || m.phase != phaseResolving || m.root == nil:
 	case in.Fault != FaultNone && in.Fault != FaultMissing:
 		m.unresolved(in.Why)
 	case m.resetting != nil:
@@ -148,7 +177,7 @@ func (m *Machine) resolved(p Pointer, root *manifest.Manifest) {
 	m.pointer, m.stored = p, root
 	m.live = root.Draft()
 	m.now = m.live.Manifest()
-	m.root = nil
+	m.root, m.unanswered = nil, nil
 	m.anchors = anchorPending
 	if !p.Revision.IsZero() {
 		m.anchors = anchorDone // no manifest is stored before the anchor

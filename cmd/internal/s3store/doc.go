@@ -6,12 +6,13 @@
 //	 ├── General()  ── client ── general pool (200 connections)   everything else
 //	 └── Keyring()  credentials both sign with; fetched by who schedules it, used from memory
 //
-// The two clients share nothing but the keyring, so that uploads which hang take no
-// connection from reads; and what else writes, manifests and deletions, takes half of the
-// general pool at most. A client repeats nothing: the SDK's retries are off, because
-// core/upload and the readers decide what is asked again and when. The only repetition left
-// is net/http's own, of a request of which no byte went out since the idle connection
-// it was given turned out to be closed.
+// The two clients share no connection, so that uploads which hang take none from reads; what else
+// writes, manifests and deletions, takes half of the general pool at most. Beside the keyring they
+// share what is learned of the store: how long its answers take, in which forms it takes puts, and
+// whether a probe's object is left in it. The SDK's retries are off, because core/upload and the
+// readers decide what is asked again and when. Two repetitions are left, of what met an idle
+// connection that turned out to be closed: a read is sent once more, and net/http sends a put of no
+// bytes again of which nothing went out. What a deadline ended is never repeated.
 //
 // A Put is one request. Its body goes from the port.Body to the socket and is read once: a
 // fragment's is held to what was committed and summed on the way, and the CRC-32C travels

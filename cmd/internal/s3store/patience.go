@@ -16,7 +16,7 @@ import (
 
 // patience is what the pools of a store have learned together of how long its answers take.
 type patience struct {
-	pools []*pool // in order; fixed once the store is used
+	pools []*pool // of the store; fixed once it is used
 
 	mu      sync.Mutex
 	answers answertime.Answers
@@ -27,7 +27,8 @@ func (p *patience) bound(q *question) time.Duration {
 	return max(p.learned(q), answertime.After(q.tries)+q.allowance)
 }
 
-// learned is that without what the question's own failures tell.
+// learned returns how long the answer to a question is waited for by what other answers took,
+// without what the question's own failures tell.
 func (p *patience) learned(q *question) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,20 +67,23 @@ type question struct {
 	tries     int           // that have failed before
 	allowance time.Duration // for what it sends
 	conn      atomic.Pointer[conn]
+	used      bool         // the connection was, before
 	sent      atomic.Int64 // when it was sent whole, in nanoseconds since 1970; 0: it is not yet
+	heard     atomic.Bool  // something of the answer came
 }
 
 func questionOf(r *http.Request) *question {
-	return &question{
-		write: r.Method != http.MethodGet && r.Method != http.MethodHead,
-		tries: port.Tries(r.Context()), allowance: answertime.Allowance(r.ContentLength),
-	}
+	return &question{write: writes(r), tries: port.Tries(r.Context()), allowance: answertime.Allowance(r.ContentLength)}
 }
+
+func writes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // trace has the connection that carries the question know it.
 func (q *question) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
+			q.used = got.Reused
+			q.sent.Store(0) // net/http gives another one to what it could send nothing of
 			raw := got.Conn
 			if over, ok := raw.(*tls.Conn); ok {
 				raw = over.NetConn()
@@ -100,8 +104,13 @@ func (q *question) trace() *httptrace.ClientTrace {
 				return // it is closed, as whoever reads it is told
 			}
 		},
+		GotFirstResponseByte: func() { q.heard.Store(true) },
 	}
 }
+
+// unheard reports whether a request that failed may never have been seen: it reads, and was sent
+// into a connection that the server may have closed by then.
+func (q *question) unheard() bool { return !q.write && q.used && !q.heard.Load() }
 
 // waited is how long the answer has been waited for beside what its size allows; 0: not yet.
 func (q *question) waited() time.Duration {
@@ -112,8 +121,17 @@ func (q *question) waited() time.Duration {
 	return max(0, time.Duration(time.Now().UnixNano()-sent)-q.allowance)
 }
 
-// answered ends the waiting. A write that was refused tells nothing of how long one takes that
-// the store makes durable.
+// tells reports whether an answer says something of how long others take. A write that was refused
+// says nothing of one that the store makes durable; and what a gateway says in place of a store that is
+// away, or one that has too much to do, is not that store's answer to a read.
+func (q *question) tells(status int) bool {
+	if q.write {
+		return status < http.StatusMultipleChoices
+	}
+	return status < http.StatusInternalServerError && status != http.StatusTooManyRequests
+}
+
+// answered ends the waiting.
 func (q *question) answered(status int) {
 	c := q.conn.Load()
 	if c == nil {
@@ -123,7 +141,7 @@ func (q *question) answered(status int) {
 	if !c.asked.CompareAndSwap(q, nil) {
 		return // it was given up
 	}
-	if !q.write || status < http.StatusMultipleChoices {
+	if q.tells(status) {
 		c.pool.patience.answered(q.write, waited)
 	}
 	if c.expire(time.Now().Add(stall)) != nil {

@@ -74,6 +74,12 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 			hang("a get", get, 15*time.Second) // its time from when it was asked
 		})
 		all.Go(func() {
+			<-time.After(15 * time.Second)
+			if _, err := s.General().Get(t.Context(), "p/busy"); port.ClassOf(err) != port.Unavailable { // no answer of the store
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
 			<-time.After(20 * time.Second)
 			if _, err := s.General().Get(t.Context(), "p/refused"); err == nil || port.ClassOf(err) == port.Timeout {
 				t.Error(err)
@@ -84,20 +90,100 @@ func TestTheFirstAnswerEndsWhatHangs(t *testing.T) {
 	})
 }
 
+// What is no answer of a store that does what it is asked teaches nothing, and ends no spell.
+func TestWhatAnAnswerTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			write bool
+			tells []int
+			not   []int
+		}{
+			{false, []int{200, 206, 307, 400, 403, 404, 408, 416}, []int{429, 500, 501, 502, 503, 504}},
+			{true, []int{200, 204}, []int{307, 400, 403, 404, 429, 500, 503}},
+		} {
+			for i, status := range append(c.tells, c.not...) {
+				shared := new(patience)
+				shared.lost(c.write, 20*time.Second)
+				trace, q := asked(shared, c.write)
+				trace.WroteRequest(httptrace.WroteRequestInfo{})
+				<-time.After(5 * time.Second)
+				q.answered(status)
+				want := 20 * time.Second // four times what this one took
+				if i >= len(c.tells) {
+					want = 40 * time.Second
+				}
+				if got := shared.bound(&question{write: c.write}); got != want {
+					t.Errorf("after %d to a write (%v): %s, want %s", status, c.write, got, want)
+				}
+			}
+		}
+	})
+}
+
+// asked returns a question that has a connection of its own, and the trace of it.
+func asked(shared *patience, write bool) (*httptrace.ClientTrace, *question) {
+	q := &question{write: write}
+	trace := q.trace()
+	trace.GotConn(httptrace.GotConnInfo{Conn: &conn{Conn: &deadlines{at: time.Now()}, pool: newPool(1, nil, shared)}})
+	return trace, q
+}
+
+// An answer that comes while the waiting for it is bounded anew has the time of a body to be read.
+func TestAnAnswerIsNotHurried(t *testing.T) {
+	shared := new(patience)
+	trace, q := asked(shared, true)
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	c := q.conn.Load()
+	var both sync.WaitGroup
+	shared.mu.Lock()
+	both.Go(c.hurry)
+	eventually(t, "its time is being found", func() bool {
+		if !c.set.TryLock() {
+			return true
+		}
+		c.set.Unlock()
+		return false
+	})
+	both.Go(func() { q.answered(http.StatusBadRequest) })
+	eventually(t, "its answer is there", func() bool { return c.asked.Load() == nil })
+	shared.mu.Unlock()
+	both.Wait()
+	if left := time.Until(time.Unix(0, c.until.Load())); left < stall-5*time.Second/2 {
+		t.Errorf("its body is given %s", left)
+	}
+}
+
+// A connection that is idle before its answer is taken may have the next question by then, whose
+// answer is bounded all the same.
+func TestTheNextQuestionIsNotForgotten(t *testing.T) {
+	trace, q := asked(new(patience), false)
+	c, next := q.conn.Load(), new(question)
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	next.trace().GotConn(httptrace.GotConnInfo{Conn: c})
+	q.answered(http.StatusOK)
+	if c.asked.Load() != next {
+		t.Error("its answer is not waited for")
+	}
+}
+
 // puts has a store that needs 40 s for each put to p/slow take one of some bytes, while it does
-// something else every 3 s, and demands that the third try gets the time.
+// something else before each try and every 3 s, and demands that the third try gets the time.
 func puts(t *testing.T, size int, failed func(try int) int, beside func(ctx context.Context, s *Store) error) {
 	synctest.Test(t, func(t *testing.T) {
 		s := wired(t, &slow{think: 40 * time.Second})
 		for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, 40 * time.Second} {
 			began, done := time.Now(), make(chan struct{})
+			quick := func() {
+				if err := beside(t.Context(), s); port.ClassOf(err) == port.Timeout {
+					t.Error(err)
+				}
+			}
+			quick() // nothing that the try before this taught is left
 			go func() {
 				defer close(done)
-				for time.Since(began) < want-time.Second {
-					if err := beside(t.Context(), s); port.ClassOf(err) == port.Timeout {
-						t.Error(err)
-					}
+				for time.Since(began) < want-4*time.Second {
 					<-time.After(3 * time.Second)
+					quick()
 				}
 			}()
 			err := put(port.WithTries(t.Context(), failed(i)), s.General(), "p/slow", make([]byte, size))
@@ -121,6 +207,41 @@ func TestALongWriteIsGivenTime(t *testing.T) {
 	})
 	t.Run("writes", func(t *testing.T) {
 		puts(t, 1, each, func(ctx context.Context, s *Store) error { return put(ctx, s.Uploads(), "p/quick", []byte("x")) })
+	})
+}
+
+// A store that needs long for all it is asked is read, too, within what a reader gives a request.
+func TestAStoreThatIsSlowIsReadAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wired(t, &slow{think: 16 * time.Second})
+		for i, want := range []time.Duration{15 * time.Second, 16 * time.Second, 16 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), answertime.Whole(1))
+			began := time.Now()
+			_, err := s.General().Get(ctx, "p/slow")
+			if took := time.Since(began); took != want || (err == nil) != (i > 0) {
+				t.Errorf("try %d ended after %s: %v", i+1, took, err)
+			}
+			cancel()
+		}
+	})
+}
+
+// A read that takes longer than others is answered, whatever these are meanwhile.
+func TestALongReadIsGivenTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wired(t, &slow{think: 20 * time.Second})
+		get := func(tries int, key string) error {
+			_, err := s.General().Get(port.WithTries(t.Context(), tries), key)
+			return err
+		}
+		for try, want := range []time.Duration{15 * time.Second, 20 * time.Second} {
+			must(t, get(0, "p/quick")) // nothing that the try before this taught is left
+			began := time.Now()
+			err := get(try, "p/slow")
+			if took := time.Since(began); took != want || (err == nil) != (try > 0) {
+				t.Errorf("try %d ended after %s: %v", try+1, took, err)
+			}
+		}
 	})
 }
 

@@ -135,17 +135,15 @@ func (p *pool) Stats() port.PoolStats {
 }
 
 // Do sends one request and returns its answer, whatever its status: it follows no
-// redirection and repeats nothing. It is the HTTP client of the SDK.
+// redirection. It is the HTTP client of the SDK.
 func (p *pool) Do(req *http.Request) (*http.Response, error) {
 	caller := req.Context()
-	q := questionOf(req)
-	life, giveBack, err := p.take(caller, q.write)
+	life, giveBack, err := p.take(caller, writes(req))
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(caller)
 	stop := context.AfterFunc(life, func() { cancel(errClosed) })
-	req = req.WithContext(httptrace.WithClientTrace(ctx, q.trace()))
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
@@ -154,9 +152,7 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 			giveBack()
 		})
 	}
-	// Without its version the transport would not wait for "100 Continue" before a large body.
-	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1.1", 1, 1
-	resp, err := p.transport.RoundTrip(req)
+	resp, err := p.ask(req.WithContext(ctx))
 	if err != nil {
 		release()
 		if life.Err() != nil && caller.Err() == nil {
@@ -164,13 +160,43 @@ func (p *pool) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	q.answered(resp.StatusCode)
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		resp.Body = &cutBody{ReadCloser: resp.Body, left: errorBody}
 	}
 	resp.Body = &heldBody{ReadCloser: resp.Body, life: life, ctx: caller, release: release}
 	return resp, nil
 }
+
+// ask sends a request, and one that reads once more if its connection turns out to be closed: a
+// server closes those that were used before when it likes. That is no reason for a third (RFC 9110,
+// 9.2.2), and a deadline of ours is none for a second, or the time for an answer would be waited for
+// as often as there are connections.
+func (p *pool) ask(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	// Without its version the transport would not wait for "100 Continue" before a large body.
+	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1.1", 1, 1
+	if !writes(req) {
+		req.Body = nothing{}
+	}
+	for again := false; ; again = true {
+		q := questionOf(req)
+		resp, err := p.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, q.trace())))
+		if err == nil {
+			q.answered(resp.StatusCode)
+			return resp, nil
+		}
+		if again || !q.unheard() || errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, err
+		}
+	}
+}
+
+// nothing is the body of a request without one. It is not sent, and keeps net/http from repeating
+// the request on one used connection after the other: it repeats none whose body it can't get anew.
+type nothing struct{}
+
+func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
+func (nothing) Close() error             { return nil }
 
 // take waits for a slot. The context it returns ends when the pool is closed; release gives
 // the slot back.
@@ -257,7 +283,7 @@ type conn struct {
 	closed chan struct{}
 	until  atomic.Int64             // the deadline that is set, in nanoseconds since 1970
 	asked  atomic.Pointer[question] // that is to be answered
-	set    sync.Mutex               // held while a deadline is set
+	set    sync.Mutex               // held while a deadline is set, and found
 	broke  atomic.Pointer[error]    // what a read ended with
 }
 
@@ -277,8 +303,11 @@ func (c *conn) moved() error {
 }
 
 // hurry bounds the waiting for an answer anew, from when the request was sent. One whose time is
-// over by that teaches nothing more: it was asked before.
+// over by that teaches nothing more: it was asked before. The answer may come meanwhile: whoever
+// takes it sets the deadline of its body behind this one.
 func (c *conn) hurry() {
+	c.set.Lock()
+	defer c.set.Unlock()
 	q := c.asked.Load()
 	if q == nil || q.sent.Load() == 0 {
 		return
@@ -287,7 +316,7 @@ func (c *conn) hurry() {
 	if !at.After(time.Now()) && !c.asked.CompareAndSwap(q, nil) {
 		return // its answer came
 	}
-	if c.expire(at) != nil {
+	if c.expireBy(at) != nil {
 		return // it is closed, as whoever reads it is told
 	}
 }
@@ -296,6 +325,11 @@ func (c *conn) hurry() {
 func (c *conn) expire(at time.Time) error {
 	c.set.Lock()
 	defer c.set.Unlock()
+	return c.expireBy(at)
+}
+
+// expireBy is expire with c.set held.
+func (c *conn) expireBy(at time.Time) error {
 	c.until.Store(at.UnixNano())
 	return c.SetDeadline(at)
 }
@@ -309,9 +343,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if q := c.asked.Load(); q != nil && q.sent.Load() > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 		c.pool.patience.lost(q.write, q.waited())
 	}
-	if !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
-		c.broke.CompareAndSwap(nil, &err)
-	}
+	c.broke.Store(&err)
 	return n, err
 }
 

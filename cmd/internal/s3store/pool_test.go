@@ -59,13 +59,14 @@ func TestAnAnswerThatIsWholeDoesNotEndWithItsPool(t *testing.T) {
 	must(t, answer.Body.Close())
 }
 
-// severed is a connection that its peer resets, and that is closed for that.
+// severed is a connection that its peer ends, and that is closed for that.
 type severed struct {
 	net.Conn
+	why    error
 	closed bool
 }
 
-func (r *severed) Read([]byte) (int, error)    { return 0, syscall.ECONNRESET }
+func (r *severed) Read([]byte) (int, error)    { return 0, r.why }
 func (r *severed) SetDeadline(time.Time) error { return nil }
 func (r *severed) Close() error                { r.closed = true; return nil }
 
@@ -79,19 +80,21 @@ func (r *severed) Write([]byte) (int, error) {
 // A write into a connection that was closed since it broke says what broke it, and one that fails by
 // itself says why.
 func TestAWriteSaysWhatBrokeTheConnection(t *testing.T) {
-	c := &conn{Conn: &severed{}, pool: newPool(1, nil, new(patience)), closed: make(chan struct{})}
-	if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
-		t.Error(err)
-	}
-	if _, err := c.Read(nil); !errors.Is(err, syscall.ECONNRESET) {
-		t.Error(err)
-	}
-	if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
-		t.Error(err)
-	}
-	must(t, c.Close())
-	if _, err := c.Write(nil); !errors.Is(err, syscall.ECONNRESET) {
-		t.Error(err)
+	for _, why := range []error{syscall.ECONNRESET, io.EOF} {
+		c := &conn{Conn: &severed{why: why}, pool: newPool(1, nil, new(patience)), closed: make(chan struct{})}
+		if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
+			t.Error(err)
+		}
+		if _, err := c.Read(nil); !errors.Is(err, why) {
+			t.Error(err)
+		}
+		if _, err := c.Write(nil); !errors.Is(err, syscall.EPIPE) {
+			t.Error(err)
+		}
+		must(t, c.Close())
+		if _, err := c.Write(nil); !errors.Is(err, why) {
+			t.Error(err)
+		}
 	}
 	closed := &conn{Conn: &severed{closed: true}, pool: newPool(1, nil, new(patience)), closed: make(chan struct{})}
 	if _, err := closed.Write(nil); !errors.Is(err, net.ErrClosed) {

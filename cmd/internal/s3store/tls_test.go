@@ -10,9 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"millrace/actors/port"
+	"millrace/core/answertime"
 )
 
 // Over TLS a body whose checksum is known is sent as it is, too, without a trailer behind it.
@@ -54,6 +57,40 @@ func TestOverTLS(t *testing.T) {
 	if got := s.UploadPool().Stats(); got.Open != 1 || got.InUse != 0 {
 		t.Errorf("the pool: %+v", got)
 	}
+}
+
+// Over TLS an answer is bounded as any other, and not only what moves no byte.
+func TestAnAnswerOverTLSIsBounded(t *testing.T) {
+	asked, held := make(chan struct{}), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(held) })
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-held
+	}))
+	defer server.Close()
+	defer answer()
+	cfg := configOf("acme")
+	cfg.Endpoint = server.URL
+	s := open(t, cfg)
+	p := s.general.pool
+	p.transport.TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	got := make(chan error, 1)
+	go func() {
+		_, err := s.General().Get(t.Context(), "p/a")
+		got <- err
+	}()
+	<-asked
+	sent := time.Now()
+	eventually(t, "it ends in time", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for c := range p.conns {
+			return !time.Unix(0, c.until.Load()).After(sent.Add(answertime.Least))
+		}
+		return false
+	})
+	answer()
+	must(t, <-got)
 }
 
 // AWS_CA_BUNDLE names whom to trust, for the store and for the sources of credentials.
