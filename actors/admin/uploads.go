@@ -23,7 +23,7 @@ type Uploads interface {
 	Durable(ctx context.Context, stream string, next pos.Offset, wait time.Duration) (DurableStatus, error)
 }
 
-// ResetTime is the longest that ResetStream takes.
+// ResetTime is the longest that ResetStream takes, beside the metadata store's answer.
 const ResetTime = 30 * time.Second
 
 // UploadReport is a stream's way into the object store, as its replica reader told when

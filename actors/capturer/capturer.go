@@ -188,11 +188,21 @@ func (k *capturer) ended(c *actors.Context, d done) {
 		return
 	}
 	k.lines.adopt(d.snap, d.repl)
-	if saved, ok := d.answer.(*pgout.RowSaved); ok && k.log != nil {
-		k.log.Writer.Send(segment.Captured{Next: saved.Row.Event.Offset + 1})
+	if saved, ok := d.answer.(*pgout.RowSaved); ok {
+		k.captured(&saved.Row)
+	}
+	if looked, ok := d.answer.(*pgout.Surveyed); ok { // what was saved may not have been told
+		k.captured(looked.Survey.Row)
 	}
 	if d.answer != nil {
 		k.step(c, d.answer)
+	}
+}
+
+// captured tells the writer up to where the capture goes on by its own row.
+func (k *capturer) captured(row *pgout.Row) {
+	if k.log != nil && row != nil && row.Stream == k.cfg.Stream {
+		k.log.Writer.Send(segment.Captured{Next: row.Event.Offset + 1})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"millrace/actors/port"
 	"millrace/core/pos"
 	"millrace/test/fake/fakepg"
 )
@@ -41,6 +42,25 @@ func TestACaptureGoesOnBehindWhatHasExpired(t *testing.T) {
 		pass(5 * time.Minute)
 		if first, now := next(); first != end || now != end {
 			t.Errorf("the stream holds %s to %s", first, now)
+		}
+	})
+}
+
+// What the row says is passed on though its capturer was not told that it is saved.
+func TestWhatWasSavedUnnoticedExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.cfg.Retention.MaxAge = time.Minute
+		s.boot()
+		defer s.stop()
+		pass(time.Minute)
+		s.metaAfter.set(map[string]error{"swapcapture": port.UnknownOutcome})
+		s.db.Exec(func(tx *fakepg.Tx) { tx.Insert("orders", fakepg.T("1")) })
+		pass(5 * time.Millisecond)
+		s.metaAfter.set(nil)
+		pass(10 * time.Minute)
+		if st, err := s.Stream(t.Context(), "shop"); err != nil || st.Next == 0 || st.First != st.Next {
+			t.Errorf("the stream holds %s to %s, %v", st.First, st.Next, err)
 		}
 	})
 }

@@ -25,10 +25,8 @@ func (n *Node) Names(ctx context.Context, stream string) ([]admin.RegistryEntry,
 		return nil, err
 	}
 	names := []registry.Name{n.name(kindWriter, row.ID.String()), n.name(kindReplicaReader, row.ID.String())}
-	for _, c := range n.cfg.Captures {
-		if c.Stream == row.Name {
-			names = append(names, n.name(kindCapturer, c.Name))
-		}
+	if capture := n.captureOf(row.Name); capture != "" {
+		names = append(names, n.name(kindCapturer, capture))
 	}
 	var entries []admin.RegistryEntry
 	for _, name := range names {

@@ -90,10 +90,10 @@ func (n *Node) ClaimStore(ctx context.Context) (admin.StoreClaim, error) {
 	limited, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	answer, err := monitor.Call(limited, storemonitor.Restore{})
-	if limited.Err() != nil {
+	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return claim, &admin.Error{
 			Class: admin.Unavailable,
-			What:  fmt.Sprintf("it is not known yet whether the prefix of %s was claimed: the store has not answered within %s, and is waited for", n.about.Store, claimTime),
+			What:  fmt.Sprintf("it is not known yet whether the prefix of %s was claimed: the store has not answered within %s, and is waited for; the node's log says if it fails", n.about.Store, claimTime),
 			Hint:  "millrace status tells how the store answers: accessible is yes once the prefix is claimed; or say it again",
 		}
 	}

@@ -161,10 +161,8 @@ func (n *Node) stream(row port.Stream) admin.StreamStatus {
 	n.remote(&s)
 	s.Tiering = n.published(kindReplicaReader, s.ID)
 	s.Undeclared = undeclared(s)
-	for _, c := range n.cfg.Captures {
-		if c.Stream == row.Name {
-			s.Capture, s.Feed = n.published(kindCapturer, c.Name), c.Name
-		}
+	if s.Feed = n.captureOf(row.Name); s.Feed != "" {
+		s.Capture = n.published(kindCapturer, s.Feed)
 	}
 	s.Trouble = n.trouble(s)
 	return s

@@ -113,14 +113,16 @@ func TestAQuestionIsPutAgain(t *testing.T) {
 // time in which it would be else, and who asks for a look is answered.
 func TestTheMarkerGoesWhileWritesHang(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		b.start()
-		synctest.Wait()
+		var hangs atomic.Bool
 		b.store.Latency = func(op, _ string) time.Duration {
-			if op == "probe" {
+			if op == "probe" && hangs.Load() {
 				return time.Hour
 			}
 			return 0
 		}
+		b.start()
+		synctest.Wait()
+		hangs.Store(true)
 		pass(5*time.Minute + time.Second) // its probe hangs now
 		if b.open.Load() != 1 {
 			t.Fatalf("%d questions are open", b.open.Load())
@@ -149,8 +151,6 @@ func TestTheMarkerGoesWhileWritesHang(t *testing.T) {
 func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
 	for late, want := range map[int64]port.Class{restoreTries - 1: port.Unclassified, restoreTries: port.Timeout} {
 		inBubble(t, func(b *bench) {
-			b.start()
-			b.shows("yes", 1, passes)
 			var puts atomic.Int64
 			fault := b.store.Fault
 			b.store.Fault = func(op, key string) error {
@@ -159,6 +159,10 @@ func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
 				}
 				return fault(op, key)
 			}
+			puts.Store(late)
+			b.start()
+			b.shows("yes", 1, passes)
+			puts.Store(0)
 			b.store.Drop("p/cluster")
 			if put, err := b.restore(); put != (want == port.Unclassified) || port.ClassOf(err) != want {
 				t.Errorf("%d late: put %v, %v", late, put, err)
@@ -168,6 +172,26 @@ func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A marker that was put, which the answer did not say, is one that was put: it may be another store.
+func TestAMarkerThatWasPutUnnoticedCounts(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var late atomic.Bool
+		b.store.After = func(op, _ string) error {
+			if op == "put" && late.CompareAndSwap(true, false) {
+				return port.Timeout
+			}
+			return nil
+		}
+		b.start()
+		b.shows("yes", 1, passes)
+		b.store.Drop("p/cluster")
+		late.Store(true)
+		if put, err := b.restore(); !put || err != nil || late.Load() {
+			t.Errorf("put %v, %v", put, err)
+		}
+	})
 }
 
 // One that fails for another reason than time is an answer, though another is open.

@@ -107,6 +107,7 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 		m.asked(c, msg)
 	case restored:
 		if msg.err != nil {
+			m.cfg.Log.Warn().Err(msg.err).Msg("the prefix of the object store could not be claimed for an operator")
 			msg.request.Fail(msg.err)
 		} else {
 			msg.request.Reply(Restored{Put: msg.put})

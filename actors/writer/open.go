@@ -31,7 +31,7 @@ type opener struct {
 	ballot   pos.UID
 	rec      port.Replica
 	known    bool       // rec is in the node's state
-	captured pos.Offset // as in opened
+	captured pos.Offset // as in segment.Captured; NoOffset: nobody captures into this stream
 	// suspect says that a sync failed in an earlier attempt: what the folder's newest
 	// files show may not be on disk, so it is written again before it is synced.
 	suspect bool
@@ -39,9 +39,8 @@ type opener struct {
 
 // opened is the outcome of one attempt.
 type opened struct {
-	found    *segment.Found
-	captured pos.Offset // as in segment.Captured; NoOffset: nobody captures into this stream
-	err      error
+	found *segment.Found
+	err   error
 }
 
 func (o opened) input() segment.Input {
@@ -58,7 +57,7 @@ func (w *writer) open(c *actors.Context) {
 	w.opener.self = c.Self()
 	c.Task("open", func(ctx context.Context) any {
 		found, err := w.opener.run(ctx)
-		return opened{found: found, captured: w.opener.captured, err: err}
+		return opened{found: found, err: err}
 	})
 }
 

@@ -96,7 +96,7 @@ func (w *writer) Handle(c *actors.Context, msg any) *actors.Reason {
 		w.idle = nil
 		w.rest(c)
 	case opened:
-		w.run(c, &segment.Retain{Seam: pos.NoOffset, Captured: msg.captured, Now: now()})
+		w.run(c, &segment.Retain{Seam: pos.NoOffset, Captured: w.opener.captured, Now: now()})
 		w.run(c, msg.input())
 		if w.m.Found() && !w.opener.rec.Clean {
 			w.mark.state = markedUnsure

@@ -42,7 +42,11 @@ func TestALookIsAnswered(t *testing.T) {
 		step(Look{Now: r.now, ID: 2}) // a round has begun before
 		step(Look{Now: r.now, ID: 3})
 		for round, want := range [][]Looked{{{1, c.ours}}, {{2, c.ours}, {3, c.ours}}} {
-			if len(answered) != 0 || asked != round+1 {
+			questions := round + 1
+			if round == 1 && c.claim.Verdict == Accessible && c.probe.Verdict.disowns() {
+				questions++ // the second one is void
+			}
+			if len(answered) != 0 || asked != questions {
 				t.Fatalf("%+v: round %d of %d, answered %+v too early", c, round, asked, answered)
 			}
 			probes := step(Claimed{Now: r.now, Try: r.try[Whose], Answer: c.claim})

@@ -315,12 +315,23 @@ func (m *Machine) probeAnswered(in Probed, out []Effect) []Effect {
 	return out
 }
 
+// void ends a question without its answer.
+func (m *Machine) void(q Question, out []Effect) []Effect {
+	m.questions[q].open = 0
+	return append(out, Drop{q})
+}
+
 // disown ends a round that found the prefix not to be ours: how it is with a write is of no
 // interest.
 func (m *Machine) disown(a Answer, out []Effect) []Effect {
 	if m.open(Whether) {
-		m.questions[Whether].open = 0
-		out = append(out, Drop{Whether})
+		out = m.void(Whether, out)
+	}
+	if m.open(Whose) {
+		// It was asked before the store said that: who waits for its answer waits for a new one.
+		out = m.void(Whose, out)
+		m.again = m.again || len(m.looking) > 0
+		m.looks, m.looking = append(m.looking, m.looks...), nil
 	}
 	if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 		out = append(out, Refuse{})
@@ -332,7 +343,7 @@ func (m *Machine) disown(a Answer, out []Effect) []Effect {
 
 // retryQuestion puts an open question again when it is time for that.
 func (m *Machine) retryQuestion(which Question, out []Effect) []Effect {
-	if m.now < m.questions[which].retryAt() {
+	if m.now < m.questions[which].retryAt(m.now) {
 		return out
 	}
 	m.unsure(fmt.Sprintf("no answer within %s", Timeout))
@@ -343,9 +354,9 @@ func (m *Machine) retryQuestion(which Question, out []Effect) []Effect {
 const never = pos.Millis(math.MaxInt64)
 
 // retryAt is when a question is put again.
-func (q *question) retryAt() pos.Millis {
+func (q *question) retryAt(now pos.Millis) pos.Millis {
 	at := q.tried.Add(Timeout)
-	if q.open == 0 || at >= q.asked.Add(GiveUp) {
+	if q.open == 0 || max(at, now) >= q.asked.Add(GiveUp) {
 		return never
 	}
 	return at
@@ -421,7 +432,7 @@ func (m *Machine) goOn(out []Effect) []Effect {
 		m.owner, m.used = m.brief, false
 		out = m.ask(Whose, out)
 	}
-	at := min(m.questions[Whose].retryAt(), m.questions[Whether].retryAt())
+	at := min(m.questions[Whose].retryAt(m.now), m.questions[Whether].retryAt(m.now))
 	if !m.open(Whose) {
 		at = min(at, m.next)
 	}

@@ -104,6 +104,36 @@ func TestTheSecondQuestionHangs(t *testing.T) {
 	r.shows("yes", 5*minute)
 }
 
+// A bucket that is found to be gone makes void what was asked before: that does not open the gate
+// again, and who waits for a look is told by a new one.
+func TestAnAnswerToAnEarlierQuestionIsVoid(t *testing.T) {
+	r := newRig(t)
+	r.round(yes, yes, Admit{})
+	r.begin()
+	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Look{Now: r.now, ID: 1}, Claim{})
+	early := r.try[Whose]
+	r.play(Probed{Now: r.now, Answer: missing}, Refuse{}, Claim{})
+	r.play(Claimed{Now: r.now, Try: early, Answer: yes})
+	if r.m.Owned() || len(r.looked) != 0 {
+		t.Fatalf("owned %v, told %v", r.m.Owned(), r.looked)
+	}
+	r.play(Claimed{Now: r.now, Answer: denied}, Probe{})
+	if !slices.Equal(r.looked, []Looked{{ID: 1}}) {
+		t.Fatalf("told %v", r.looked)
+	}
+}
+
+// A question is not put again behind its time, as after a machine has slept.
+func TestAQuestionWhoseTimeIsOverIsNotPutAgain(t *testing.T) {
+	r := newRig(t)
+	r.hangs(2)
+	r.now += 10 * minute
+	r.play(Tick{Now: r.now})
+	r.play(Claimed{Now: r.now, Try: 3, Answer: late})
+	r.play(Claimed{Now: r.now, Try: 4, Answer: late}, Probe{})
+}
+
 // A store that needs long for a write says meanwhile whose it is: when something is stored, when
 // somebody asks, and when it is no more ours.
 func TestTheOwnerIsAskedForWhileAWriteHangs(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"millrace/core/pos"
 )
 
-// retain takes new bounds or a new seam, and applies them.
+// retain takes new bounds, a new seam or what the capture needs, and applies the bounds.
 func (m *Machine) retain(in *Retain, out []Effect) []Effect {
 	if in.Set != nil {
 		m.retention = *in.Set
@@ -76,10 +76,11 @@ func (m *Machine) expired(now pos.Millis) int {
 	return n
 }
 
-// needed reports whether a capture may have to read a segment to know where it goes on: the last
-// record is in it, and its row is behind. Else it would capture what it has once more.
+// needed reports whether the stream's capture may have to read a segment to know where it goes on:
+// no record behind the segment is sure to be there after a crash, and the capture's row does not
+// reach its end. Without it the capture would take what it has once more.
 func (m *Machine) needed(s *Segment) bool {
-	return m.captured != pos.NoOffset && s.Next == m.log.last && s.Next > m.captured
+	return m.captured != pos.NoOffset && s.Next >= m.log.synced && s.Next > m.captured
 }
 
 // expiry is when the segment's last chunk is older than MaxAge.
