@@ -1,6 +1,7 @@
 package storemonitor
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -167,8 +168,12 @@ func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
 			if put, err := b.restore(); put != (want == port.Unclassified) || port.ClassOf(err) != want {
 				t.Errorf("%d late: put %v, %v", late, put, err)
 			}
-			if n := puts.Load(); n != restoreTries {
-				t.Errorf("put %d times", n)
+			if n, before := puts.Load(), b.tries.Load(); n != restoreTries || before != restoreTries-1 {
+				t.Errorf("put %d times, the last one with %d behind it", n, before)
+			}
+			synctest.Wait()
+			if logged := strings.Contains(b.log.String(), "could not be claimed for an operator"); logged != (want == port.Timeout) {
+				t.Errorf("%d late: in the log %v", late, logged)
 			}
 		})
 	}

@@ -33,6 +33,7 @@ type bench struct {
 	fault   atomic.Pointer[port.Class] // of every operation
 	asked   atomic.Int64               // operations
 	open    atomic.Int64               // those of the monitor
+	tries   atomic.Int64               // that the last put of the marker was said to have behind it
 	log     bytes.Buffer
 	visible atomic.Int64                  // the gauge
 	hold    atomic.Pointer[chan struct{}] // what the monitor waits for when it sets the gauge
@@ -73,13 +74,18 @@ func inBubble(t *testing.T, f func(b *bench)) {
 func (b *bench) fails(class port.Class) { b.fault.Store(&class) }
 
 func (b *bench) claimant(cluster pos.UID, meta *fakemeta.Meta) port.Claimant {
-	return port.Claimant{Store: counted{b.store, &b.open}, Prefix: "p", Cluster: cluster, Settings: meta}
+	return port.Claimant{Store: counted{b.store, &b.open, &b.tries}, Prefix: "p", Cluster: cluster, Settings: meta}
 }
 
 // counted counts what is open of the monitor's questions.
 type counted struct {
 	port.ObjectStore
-	open *atomic.Int64
+	open, tries *atomic.Int64
+}
+
+func (c counted) Put(ctx context.Context, key string, body port.Body, size int64, ifAbsent bool) error {
+	c.tries.Store(int64(port.Tries(ctx)))
+	return c.ObjectStore.Put(ctx, key, body, size, ifAbsent)
 }
 
 func (c counted) Get(ctx context.Context, key string) ([]byte, error) {

@@ -146,9 +146,10 @@ func TestTheOperatorClaimsTheStore(t *testing.T) {
 		for _, class := range []struct {
 			fault port.Class
 			class admin.Class
-		}{{port.NotFound, admin.NotFound}, {port.Denied, admin.Forbidden}, {port.Unavailable, admin.Unavailable}} {
+			says  string
+		}{{port.NotFound, admin.NotFound, "was not claimed"}, {port.Denied, admin.Forbidden, "was not claimed"}, {port.Unavailable, admin.Unavailable, "is not known to be claimed"}} {
 			e.refusal.Store(&class.fault)
-			refused(class.class, "")
+			refused(class.class, class.says)
 			e.refusal.Store(nil)
 		}
 		for _, put := range []bool{true, false} {
