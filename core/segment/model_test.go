@@ -108,16 +108,20 @@ func (d *disk) do(e segment.Effect, in segment.Input) *segment.Failed {
 	case *segment.Truncate:
 		return d.truncate(e)
 	case *segment.Remove:
+		if d.alone && e.Segment >= d.shown.First {
+			d.t.Fatalf("segment %s is removed, and readers see what is in it: %+v", e.Segment, d.shown)
+		}
 		if d.fails("remove") {
 			return &segment.Failed{Op: segment.OpRemove, Segment: e.Segment, Why: "remove"}
 		}
-		d.notNeeded(e.Segment)
 		delete(d.files, e.Segment)
 	}
 	return nil
 }
 
-// notNeeded demands that a capture whose row is behind can find the last record.
+// notNeeded demands that a capture whose row is behind can find the last record once the segment
+// has left the log. What the capture says later binds nothing that has left it before, be its
+// files there or not.
 func (d *disk) notNeeded(segment pos.Offset) {
 	f := d.files[segment]
 	if d.captured == pos.NoOffset || !d.alone || f == nil || len(f.chunks) == 0 {
@@ -130,7 +134,7 @@ func (d *disk) notNeeded(segment pos.Offset) {
 		}
 	}
 	if last > d.captured {
-		d.t.Fatalf("segment %s is removed, the last that is on disk and ends at %s, and the capture knows of what is below %s", segment, last, d.captured)
+		d.t.Fatalf("segment %s has left the log, the last that is on disk and ends at %s, and the capture knows of what is below %s", segment, last, d.captured)
 	}
 }
 
@@ -238,6 +242,11 @@ func (d *disk) publish(e *segment.Publish) {
 	}
 	if e.First < d.shown.First || e.Committed < d.shown.Committed || e.Synced < d.shown.Synced {
 		d.t.Fatalf("published %+v after %+v", e.View, d.shown)
+	}
+	for first := range d.files {
+		if first >= d.shown.First && first < e.First {
+			d.notNeeded(first)
+		}
 	}
 	d.shown = e.View
 }
