@@ -23,6 +23,7 @@ const (
 	stSaveTables                 // rows of the tables, then
 	stSaveStreaming              // row{streaming, E}, then
 	stStart                      // start replication, then
+	stCheck                      // look whether the slot is still what was decided by, then
 	stStream                     // stream; and for tables new in the publication:
 	stSubCreate                  // temporary slot and snapshot, then
 	stSubLoad                    // void and load them, then
@@ -32,7 +33,7 @@ const (
 )
 
 var stageNames = [...]string{"writer down", "waiting", "looking", "freeing slot", "saving creating", "dropping slot", "creating slot",
-	"saving loading", "loading", "draining load", "saving tables", "saving streaming", "starting", "streaming",
+	"saving loading", "loading", "draining load", "saving tables", "saving streaming", "starting", "checking the slot", "streaming",
 	"creating temporary slot", "loading new tables", "draining new tables", "saving new event", "saving new tables"}
 
 func (s stage) String() string { return stageNames[s] }
@@ -241,10 +242,8 @@ func (m *Machine) lost(what string) {
 }
 
 func (m *Machine) started() {
-	m.trouble.clear()
 	m.stream.startedAt = m.now
-	m.inspect.at = m.now.Add(m.cfg.RetryMin)
-	m.enter(stStream)
+	m.enter(stCheck)
 }
 
 func (m *Machine) rowSaved(row Row) {
@@ -324,6 +323,8 @@ func (m *Machine) pumpStage() {
 		m.emit(&SaveTables{Gen: m.gen, Rows: m.load.tableRows(m.cfg.Name, &m.row)})
 	case stStart:
 		m.emit(&StartStream{Gen: m.gen, At: m.log.last.LSN})
+	case stCheck:
+		m.check()
 	default: // waits, or goes on with every input
 	}
 }

@@ -137,8 +137,22 @@ func (s *story) resume(change func(v *Survey)) {
 	}
 	s.step(&Up{At: s.at()})
 	s.step(&Surveyed{At: s.at(), Survey: *v})
-	s.step(&Started{At: s.at()})
+	s.started()
 	s.step(&Synced{At: s.at(), Next: v.Log.Next})
+}
+
+// started begins replication, from a slot that is as it was decided by.
+func (s *story) started() {
+	s.t.Helper()
+	s.step(&Started{At: s.at()})
+	s.step(&Inspected{At: s.at(), Server: s.unchanged()})
+}
+
+// unchanged is the server as it was decided by.
+func (s *story) unchanged() Server {
+	server := s.m.server
+	server.Slot = &Slot{Name: "millrace", Plugin: pluginName, Confirmed: s.m.confirm.confirmed}
+	return server
 }
 
 // confirmed: the tail's transaction was confirmed, and does not come again.
@@ -163,7 +177,7 @@ func TestStoryFirstLoad(t *testing.T) {
 	s.step(&Appended{At: s.at(), Next: 4})
 	s.step(&TablesSaved{At: s.at()})
 	s.saved()
-	s.step(&Started{At: s.at()})
+	s.started()
 	s.say("# a commit record may begin at the consistent point")
 	s.wal(0x200, begin(0x200), orders, insert("3"), insert("4"))
 	s.step(&Appended{At: s.at(), Next: 5})
@@ -294,7 +308,7 @@ func TestStoryTroubles(t *testing.T) {
 	s.step(&Up{At: s.at()})
 	s.say("# bytes that make no sense")
 	s.step(&Surveyed{At: s.at(), Survey: *v})
-	s.step(&Started{At: s.at()})
+	s.started()
 	s.step(&Received{At: s.at(), Messages: []Wal{{Data: []byte("Z")}}})
 	s.golden("troubles.txt")
 }

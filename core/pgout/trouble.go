@@ -91,7 +91,9 @@ func (m *Machine) failed(in *Failed) {
 		return
 	case *Inspect:
 		m.inspectedAgainAt()
-		return
+		if m.stage != stCheck || !m.asked {
+			return
+		}
 	case *SaveRow:
 		if m.saveWhy == saveConfirm && f.Class == Unavailable {
 			m.saveWhy = saveNone
@@ -161,7 +163,7 @@ func (m *Machine) setTimer() {
 		sooner(m.confirm.dueAt(m))
 	default: // goes on with an answer, not with time
 	}
-	if since := m.log.standsSince(); since != 0 && m.stage >= stStream {
+	if since := m.log.standsSince(); since != 0 && m.stage >= stCheck {
 		sooner(since.Add(letGoAfter))
 	}
 	sooner(m.inspect.dueAt(m.stage))

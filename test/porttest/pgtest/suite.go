@@ -145,14 +145,18 @@ func testStart(s *suite) {
 		s.Fatalf("from the commit record on: %q", got)
 	}
 	r.repl.Close()
+	// Whether somebody has moved the slot can be told by its place: to begin above it moves nothing.
+	if got := s.slotState().Confirmed; got != point {
+		s.Fatalf("the slot was made at %s, nothing was confirmed, and it is at %s", point, got)
+	}
 	r = s.reader(first.final + 1)
 	if got := r.texts(1); !slices.Equal(got, []string{"+3 c"}) {
 		s.Fatalf("from above the commit record: %q", got)
 	}
 	r.repl.Close()
 	r = s.reader(first.end)
-	if got := r.texts(1); !slices.Equal(got, []string{"+3 c"}) {
-		s.Fatalf("from the commit record's end: %q", got)
+	if got := r.texts(1); !slices.Equal(got, []string{"+3 c"}) || s.slotState().Confirmed != point {
+		s.Fatalf("from the commit record's end: %q; the slot is at %s, and was at %s", got, s.slotState().Confirmed, point)
 	}
 }
 
