@@ -150,7 +150,7 @@ func TestTheMarkerGoesWhileWritesHang(t *testing.T) {
 
 // A marker whose answer does not come in time is put again, and what it was put for is told.
 func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
-	for late, want := range map[int64]port.Class{restoreTries - 1: port.Unclassified, restoreTries: port.Timeout} {
+	for late, want := range map[int64]port.Class{probe.RestoreTries - 1: port.Unclassified, probe.RestoreTries: port.Timeout} {
 		inBubble(t, func(b *bench) {
 			var puts atomic.Int64
 			fault := b.store.Fault
@@ -168,7 +168,7 @@ func TestAMarkerThatTakesLongIsPutAgain(t *testing.T) {
 			if put, err := b.restore(); put != (want == port.Unclassified) || port.ClassOf(err) != want {
 				t.Errorf("%d late: put %v, %v", late, put, err)
 			}
-			if n, before := puts.Load(), b.tries.Load(); n != restoreTries || before != restoreTries-1 {
+			if n, before := puts.Load(), b.tries.Load(); n != probe.RestoreTries || before != probe.RestoreTries-1 {
 				t.Errorf("put %d times, the last one with %d behind it", n, before)
 			}
 			synctest.Wait()

@@ -30,15 +30,16 @@ type Config struct {
 }
 
 type monitor struct {
-	cfg     Config
-	machine *probe.Machine
-	start   time.Time
-	timer   *actors.Timer
-	looks   map[uint64]*actors.Request // who asked for a look
-	look    uint64                     // the last of them
-	tries   [probe.Whether + 1][]*actors.Task
-	refused error // of the last answer
-	effects []probe.Effect
+	cfg        Config
+	machine    *probe.Machine
+	start      time.Time
+	timer      *actors.Timer
+	asked      map[uint64]*actors.Request // who waits for a look, or for the marker to be put
+	id         uint64                     // of the last of them
+	tries      [probe.Whether + 1][]*actors.Task
+	refused    error // of the last answer
+	unrestored error // why the last marker was not put
+	effects    []probe.Effect
 }
 
 // Restore asks a store monitor to put the marker where it is gone or damaged, because an
@@ -62,22 +63,21 @@ type Looked struct {
 
 // Messages to itself.
 type (
-	tick     struct{}
-	claimed  answer
-	probed   answer
-	doubt    struct{} // an operation has failed
-	stored   struct{} // one has not
-	restored struct {
-		request *actors.Request
-		put     bool
-		err     error
+	tick      struct{}
+	claimed   answer
+	probed    answer
+	doubt     struct{} // an operation has failed
+	stored    struct{} // one has not
+	markerPut struct {
+		put bool
+		err error
 	}
 )
 
 // New returns a store monitor. Its process's status is a probe.Status.
 func New(cfg Config) actors.Process {
 	return &monitor{
-		cfg: cfg, start: time.Now(), looks: map[uint64]*actors.Request{},
+		cfg: cfg, start: time.Now(), asked: map[uint64]*actors.Request{},
 		machine: probe.New(cfg.Interval),
 	}
 }
@@ -104,53 +104,57 @@ func (m *monitor) Handle(c *actors.Context, msg any) *actors.Reason {
 	case tick:
 		m.step(c, probe.Tick{Now: m.now()})
 	case *actors.Request:
-		m.asked(c, msg)
-	case restored:
-		if msg.err != nil {
-			m.cfg.Log.Warn().Err(msg.err).Msg("the prefix of the object store could not be claimed for an operator")
-			msg.request.Fail(msg.err)
-		} else {
-			msg.request.Reply(Restored{Put: msg.put})
-		}
-		if msg.put {
-			m.cfg.Gate.untold.Store(true)
-		}
-		m.step(c, probe.Restored{Now: m.now(), Put: msg.put})
+		m.request(c, msg)
+	case markerPut:
+		m.markerPut(c, msg)
 	}
 	return nil
 }
 
-// asked takes a question from outside.
-func (m *monitor) asked(c *actors.Context, r *actors.Request) {
+// request takes a question from outside.
+func (m *monitor) request(c *actors.Context, r *actors.Request) {
+	m.id++
 	switch r.Body.(type) {
 	case Look:
-		m.look++
-		m.looks[m.look] = r
-		m.step(c, probe.Look{Now: m.now(), ID: m.look})
+		m.asked[m.id] = r
+		m.step(c, probe.Look{Now: m.now(), ID: m.id})
 	case Restore:
-		c.Task("restore the marker", func(ctx context.Context) any {
-			ctx, cancel := context.WithTimeout(ctx, probe.GiveUp)
-			defer cancel()
-			put, err := restore(ctx, m.cfg.Claimant)
-			return restored{r, put, err}
-		})
+		m.asked[m.id] = r
+		m.step(c, probe.Restore{Now: m.now(), ID: m.id})
 	default:
 		r.Fail(fmt.Errorf("a store monitor can't answer a %T", r.Body))
 	}
 }
 
-// restoreTries is how often a marker is put whose answers do not come in time: each try is given more.
-const restoreTries = 3
+// restoreMarker begins a try at putting the marker.
+func (m *monitor) restoreMarker(c *actors.Context, e probe.PutMarker) {
+	c.Task("restore the marker", func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(port.WithTries(ctx, e.Tries), e.Within)
+		defer cancel()
+		put, err := m.cfg.Claimant.Restore(ctx)
+		return markerPut{put, err}
+	})
+}
 
-func restore(ctx context.Context, c port.Claimant) (put bool, err error) {
-	for tries := range restoreTries {
-		var now bool
-		now, err = c.Restore(port.WithTries(ctx, tries))
-		if put = put || now; port.ClassOf(err) != port.Timeout {
-			break
-		}
+// markerPut takes how a try ended. The gate knows of a marker that was put before anybody else.
+func (m *monitor) markerPut(c *actors.Context, p markerPut) {
+	if p.put {
+		m.cfg.Gate.untold.Store(true)
 	}
-	return put, err
+	m.unrestored = p.err
+	m.step(c, probe.MarkerPut{Now: m.now(), Put: p.put, Failed: p.err != nil, Late: port.ClassOf(p.err) == port.Timeout})
+}
+
+// restored answers an operator.
+func (m *monitor) restored(e probe.Restored) {
+	r := m.asked[e.ID]
+	delete(m.asked, e.ID)
+	if e.Failed {
+		m.cfg.Log.Warn().Err(m.unrestored).Msg("the prefix of the object store could not be claimed for an operator")
+		r.Fail(m.unrestored)
+		return
+	}
+	r.Reply(Restored{Put: e.Put})
 }
 
 // Terminate has nothing to do: what the gate knows stays true.
@@ -232,8 +236,12 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Owned:
 			m.toReplicaReaders(upload.StoreOwned{})
 		case probe.Looked:
-			m.looks[e.ID].Reply(Looked{Ours: e.Ours})
-			delete(m.looks, e.ID)
+			m.asked[e.ID].Reply(Looked{Ours: e.Ours})
+			delete(m.asked, e.ID)
+		case probe.PutMarker:
+			m.restoreMarker(c, e)
+		case probe.Restored:
+			m.restored(e)
 		case probe.Reclaimed:
 			m.cfg.Gate.untold.Store(false)
 			m.toReplicaReaders(upload.StoreReclaimed{})

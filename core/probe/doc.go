@@ -28,6 +28,9 @@
 //     that took the place of ours is lost, and so is what is trimmed from local disk for it.
 //   - Who is about to give something up asks for a look, and is told whose the prefix is as of
 //     a round that began after that: what was known may be minutes old.
+//   - An operator's claim puts the marker where it is gone or damaged, so often as RestoreTries says
+//     while no answer comes in time, and is looked at like any other owner. That it had to be put
+//     means that this may be another store.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on
 //     local disk, within its bounds.
 package probe

@@ -72,10 +72,18 @@ type (
 		Try    Try
 		Answer Answer
 	}
-	// Restored says that an operator claims the prefix. Put: the marker was put for it.
-	Restored struct {
+	// Restore says that an operator claims the prefix: the marker is put where it is gone or
+	// damaged. Restored follows.
+	Restore struct {
 		Now pos.Millis
-		Put bool
+		ID  uint64 // never used again
+	}
+	// MarkerPut ends a PutMarker.
+	MarkerPut struct {
+		Now    pos.Millis
+		Put    bool // the marker was not there, or damaged; also where the try has failed
+		Failed bool
+		Late   bool // of Failed: no answer came in time
 	}
 	// Stored says that something was put: whose the prefix is had better be still known.
 	Stored struct{ Now pos.Millis }
@@ -91,14 +99,15 @@ type (
 	Tick struct{ Now pos.Millis }
 )
 
-func (Start) input()    {}
-func (Claimed) input()  {}
-func (Probed) input()   {}
-func (Restored) input() {}
-func (Stored) input()   {}
-func (Look) input()     {}
-func (Doubt) input()    {}
-func (Tick) input()     {}
+func (Start) input()     {}
+func (Claimed) input()   {}
+func (Probed) input()    {}
+func (Restore) input()   {}
+func (MarkerPut) input() {}
+func (Stored) input()    {}
+func (Look) input()      {}
+func (Doubt) input()     {}
+func (Tick) input()      {}
 
 // Effect is what must be done.
 //
@@ -142,6 +151,19 @@ type (
 		ID   uint64
 		Ours bool
 	}
+	// PutMarker puts the marker where it is gone or damaged. MarkerPut follows, Within a time at
+	// most. Tries: how many before this one were not answered in time.
+	PutMarker struct {
+		Tries  int
+		Within time.Duration
+	}
+	// Restored answers a Restore. Put: a marker was put for it. Failed: what for is the error of
+	// the last try.
+	Restored struct {
+		ID     uint64
+		Put    bool
+		Failed bool
+	}
 	// Wake asks for a Tick at a time. It replaces the Wake before it.
 	Wake struct{ At pos.Millis }
 	// Note is for the log: the state changed, or became unknown, or known again.
@@ -161,5 +183,7 @@ func (Back) effect()      {}
 func (Owned) effect()     {}
 func (Reclaimed) effect() {}
 func (Looked) effect()    {}
+func (PutMarker) effect() {}
+func (Restored) effect()  {}
 func (Wake) effect()      {}
 func (Note) effect()      {}

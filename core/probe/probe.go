@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"millrace/core/pos"
@@ -15,20 +14,7 @@ const (
 	Retry = 5 * time.Second
 	// Active is how old the last look at the owner may be while something is stored.
 	Active = 10 * time.Second
-	// Timeout is how long an answer is waited for before the store counts as away and the question
-	// is put again.
-	Timeout = 10 * time.Second
-	// GiveUp is how long the tries at one question go on. A first claim is several requests.
-	GiveUp = 3 * time.Minute
 )
-
-// question is one of the two, and its tries.
-type question struct {
-	asked pos.Millis // for the first time
-	tried pos.Millis // for the last
-	first Try
-	open  int // tries; 0: it is not open
-}
 
 // Machine holds what is known of the store.
 //
@@ -49,14 +35,15 @@ type Machine struct {
 	next      pos.Millis // round
 	again     bool       // one is asked for while it is asked whose the prefix is
 	used      bool       // something was put since that was asked
-	brief     bool       // the next round asks for the owner only, if all is well
-	owner     bool       // this one does
-	other     bool       // the store may be another one than the one that was ours
+	nextBrief bool       // the next round asks for the owner only, if all is well
+	brief     bool       // this one does
+	suspect   bool       // the store may be another one than the one that was ours
 	claim     Answer     // the last one
 	claimed   pos.Millis // when it came
 	looks     []uint64   // that the next round answers
 	looking   []uint64   // that this one does
 	owned     bool
+	restoring restoring
 	status    Status
 }
 
@@ -150,10 +137,10 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	case Start:
 		m.clock(in.Now)
 		if !m.started {
-			m.started, m.next, m.owned, m.other = true, in.Now, in.Owned, in.Disowned
+			m.started, m.next, m.owned, m.suspect = true, in.Now, in.Owned, in.Disowned
 			m.status.Since, m.status.Owned = in.Now, in.Owned
 			before = m.status
-			if m.owned && !m.other {
+			if m.owned && !m.suspect {
 				out = append(out, Owned{}) // the one before may have had no time to say so
 			}
 		}
@@ -163,10 +150,12 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 	case Probed:
 		m.clock(in.Now)
 		out = m.probeAnswered(in, out)
-	case Restored:
+	case Restore:
 		m.clock(in.Now)
-		m.other = m.other || in.Put
-		m.lookAnew()
+		out = m.restore(in.ID, out)
+	case MarkerPut:
+		m.clock(in.Now)
+		out = m.markerPut(in, out)
 	case Look:
 		m.clock(in.Now)
 		m.looks = append(m.looks, in.ID)
@@ -177,7 +166,7 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 		m.active()
 	case Doubt:
 		m.clock(in.Now)
-		m.brief, m.owner = false, false
+		m.nextBrief, m.brief = false, false
 		m.next = min(m.next, max(m.now, min(m.status.Checked, m.now).Add(m.retry())))
 	case Tick:
 		m.clock(in.Now)
@@ -214,7 +203,7 @@ func (m *Machine) looked(out []Effect) []Effect {
 
 // clock takes the time. One that was set back must not keep the next round waiting.
 func (m *Machine) clock(now pos.Millis) {
-	m.now, m.claimed = now, min(m.claimed, now)
+	m.now, m.claimed, m.restoring.asked = now, min(m.claimed, now), min(m.restoring.asked, now)
 	for i := range m.questions {
 		q := &m.questions[i]
 		q.asked, q.tried = min(q.asked, now), min(q.tried, now)
@@ -240,7 +229,7 @@ func (m *Machine) claimAnswered(in Claimed, out []Effect) []Effect {
 	switch {
 	case m.open(Whether):
 		m.plan()
-	case m.owner && a.Verdict == Accessible && m.status.well():
+	case m.brief && a.Verdict == Accessible && m.status.well():
 		m.conclude(a)
 	default:
 		m.plan()
@@ -257,45 +246,13 @@ func (m *Machine) own(out []Effect) []Effect {
 		out = append(out, Admit{})
 	}
 	switch {
-	case m.other:
-		m.other = false
+	case m.suspect:
+		m.suspect = false
 		return append(out, Reclaimed{})
 	case !was:
 		return append(out, Owned{})
 	}
 	return out
-}
-
-// ask opens a question.
-func (m *Machine) ask(q Question, out []Effect) []Effect {
-	m.questions[q] = question{asked: m.now, first: m.try + 1}
-	return m.put(q, out)
-}
-
-// put puts a question, once more if it is open.
-func (m *Machine) put(which Question, out []Effect) []Effect {
-	q := &m.questions[which]
-	m.try++
-	q.tried, q.open = m.now, q.open+1
-	within := q.asked.Add(GiveUp).Sub(m.now)
-	if which == Whose {
-		return append(out, Claim{Try: m.try, Within: within})
-	}
-	return append(out, Probe{Try: m.try, Within: within})
-}
-
-// answered ends a question, if this is its answer.
-func (m *Machine) answered(which Question, try Try, a Answer, out []Effect) (bool, []Effect) {
-	q := &m.questions[which]
-	if q.open == 0 || try < q.first {
-		return false, out
-	}
-	if q.open--; q.open > 0 && a.Late {
-		return false, out
-	}
-	q.open = 0
-	m.status.Checked = m.now
-	return true, append(out, Drop{which})
 }
 
 // probeAnswered ends a round. What the claim met counts where the probe met nothing: a store may
@@ -315,12 +272,6 @@ func (m *Machine) probeAnswered(in Probed, out []Effect) []Effect {
 	return out
 }
 
-// void ends a question without its answer.
-func (m *Machine) void(q Question, out []Effect) []Effect {
-	m.questions[q].open = 0
-	return append(out, Drop{q})
-}
-
 // disown ends a round that found the prefix not to be ours: how it is with a write is of no
 // interest.
 func (m *Machine) disown(a Answer, out []Effect) []Effect {
@@ -336,30 +287,9 @@ func (m *Machine) disown(a Answer, out []Effect) []Effect {
 	if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 		out = append(out, Refuse{})
 	}
-	m.owned, m.other = false, true
+	m.owned, m.suspect = false, true
 	m.conclude(a)
 	return out
-}
-
-// retryQuestion puts an open question again when it is time for that.
-func (m *Machine) retryQuestion(which Question, out []Effect) []Effect {
-	if m.now < m.questions[which].retryAt(m.now) {
-		return out
-	}
-	m.unsure(fmt.Sprintf("no answer within %s", Timeout))
-	return m.put(which, out)
-}
-
-// never is later than any time.
-const never = pos.Millis(math.MaxInt64)
-
-// retryAt is when a question is put again.
-func (q *question) retryAt(now pos.Millis) pos.Millis {
-	at := q.tried.Add(Timeout)
-	if q.open == 0 || max(at, now) >= q.asked.Add(GiveUp) {
-		return never
-	}
-	return at
 }
 
 // conclude ends a round with what it found.
@@ -377,7 +307,7 @@ func (m *Machine) plan() {
 	if m.open(Whose) {
 		return // which is one, and plans the next
 	}
-	m.next, m.brief = m.now.Add(m.wait()), false
+	m.next, m.nextBrief = m.now.Add(m.wait()), false
 	if m.again {
 		m.again, m.next = false, m.now
 	}
@@ -388,7 +318,7 @@ func (m *Machine) plan() {
 func (m *Machine) active() {
 	at := max(m.now, m.claimed.Add(Active))
 	if m.used && at < m.next {
-		m.next, m.brief = at, true
+		m.next, m.nextBrief = at, true
 	}
 }
 
@@ -429,7 +359,7 @@ func (m *Machine) goOn(out []Effect) []Effect {
 	m.next = min(m.next, m.now.Add(m.wait()))
 	if !m.open(Whose) && m.next <= m.now {
 		m.looking, m.looks = m.looks, nil
-		m.owner, m.used = m.brief, false
+		m.brief, m.used = m.nextBrief, false
 		out = m.ask(Whose, out)
 	}
 	at := min(m.questions[Whose].retryAt(m.now), m.questions[Whether].retryAt(m.now))

@@ -79,7 +79,7 @@ func (r *rig) play(in Input, want ...Effect) {
 			r.looked = append(r.looked, e)
 		case Owned:
 			r.owns++
-		case Admit, Refuse, Reclaimed:
+		case Admit, Refuse, Reclaimed, PutMarker, Restored:
 			got = append(got, e)
 		}
 	}
@@ -308,32 +308,6 @@ func TestTheMarkerGoesAndComes(t *testing.T) {
 	if want := 6 + 1; len(r.notes) != want { // the marker is ours before the store is known to take a write
 		t.Errorf("noted %d: %q", len(r.notes), r.notes)
 	}
-}
-
-// After an operator's claim it is asked at once whose the prefix is, once more if that is asked.
-func TestAClaimOfAnOperatorIsLookedAt(t *testing.T) {
-	r := newRig(t)
-	r.round(yes, yes, Admit{})
-	r.play(Restored{Now: r.now}, Claim{})
-	r.play(Restored{Now: r.now})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes})
-	r.play(Probed{Now: r.now, Answer: yes})
-	r.shows("yes", 5*minute)
-}
-
-// The marker was not where the operator had it put, and nobody had noticed: it may be another
-// store. One that was there tells nothing.
-func TestAMarkerThatAnOperatorPutIsOfAnotherStore(t *testing.T) {
-	r := newRig(t)
-	r.round(yes, yes, Admit{})
-	r.play(Restored{Now: r.now}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
-	r.play(Restored{Now: r.now, Put: true}, Claim{})
-	r.play(Probed{Now: r.now, Answer: yes})
-	r.play(Claimed{Now: r.now, Answer: yes}, Reclaimed{}, Probe{})
-	r.play(Probed{Now: r.now, Answer: yes})
-	r.round(yes, yes)
 }
 
 // A successor of a monitor that found the prefix not to be ours tells that it is again.

@@ -33,8 +33,10 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 		now, wake := minute, pos.Millis(0)
 		var open tries
 		admitted, ours := false, false
-		looked := map[uint64]int{} // answers that are missing
-		other := false             // it was not ours for a while, or had no marker
+		looked := map[uint64]int{}   // answers that are missing
+		restored := map[uint64]int{} // likewise, of those who had the marker put
+		putting := 0
+		other := false // it was not ours for a while, or had no marker
 		step := func(in Input) {
 			before := m.Status()
 			out := m.Step(in, nil)
@@ -64,9 +66,19 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 						t.Fatalf("said to be ours: ours %v, other %v", ours, other)
 					}
 				case Looked:
-					looked[e.ID]--
+					if looked[e.ID]--; looked[e.ID] != 0 {
+						t.Fatalf("%d is told twice, or did not ask", e.ID)
+					}
 					if e.Ours && !ours {
 						t.Fatal("looked at, and said to be ours")
+					}
+				case PutMarker:
+					if putting++; putting > 1 || e.Within <= 0 || e.Within > GiveUp || e.Tries >= RestoreTries {
+						t.Fatalf("%d puts at once: %+v", putting, e)
+					}
+				case Restored:
+					if restored[e.ID]--; restored[e.ID] != 0 {
+						t.Fatalf("%d is told twice, or did not ask", e.ID)
 					}
 				case Reclaimed:
 					if !ours || !other {
@@ -109,10 +121,20 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 			}
 			switch {
 			case rapid.IntRange(0, 5).Draw(t, "look") == 0:
-				put := rapid.Bool().Draw(t, "put")
-				other = other || put
-				step(Restored{Now: now, Put: put})
-				if !open.at(Whose) {
+				id := uint64(len(looked) + len(restored))
+				if restored[id] = 1; rapid.Bool().Draw(t, "not alone") {
+					restored[id+1] = 1
+					step(Restore{Now: now, ID: id + 1})
+				}
+				step(Restore{Now: now, ID: id})
+			case putting > 0:
+				putting--
+				in := MarkerPut{Now: now, Put: rapid.Bool().Draw(t, "put"), Failed: rapid.Bool().Draw(t, "failed")}
+				in.Late = in.Failed && rapid.Bool().Draw(t, "late")
+				other = other || in.Put
+				before := len(restored)
+				step(in)
+				if len(restored) < before && !open.at(Whose) {
 					t.Fatal("a look that was asked for does not begin")
 				}
 			case rapid.IntRange(0, 5).Draw(t, "doubt") == 0:

@@ -1,0 +1,49 @@
+package probe
+
+import "millrace/core/pos"
+
+// RestoreTries is how often the marker is put for an operator while no answer comes in time. Each
+// try is given more time than the one before.
+const RestoreTries = 3
+
+// restoring is the putting of the marker for operators. Who asks while it is under way is told
+// what that comes to.
+type restoring struct {
+	asked pos.Millis
+	tries int      // that were not answered in time
+	ids   []uint64 // who asked; none: it is not under way
+	put   bool     // by one of the tries
+}
+
+// restore begins to put the marker, unless that is under way.
+func (m *Machine) restore(id uint64, out []Effect) []Effect {
+	r := &m.restoring
+	if len(r.ids) == 0 {
+		*r = restoring{asked: m.now, ids: r.ids}
+		out = append(out, PutMarker{Within: GiveUp})
+	}
+	r.ids = append(r.ids, id)
+	return out
+}
+
+// markerPut ends a try: with another one, or with a look at whose the prefix is.
+func (m *Machine) markerPut(in MarkerPut, out []Effect) []Effect {
+	r := &m.restoring
+	if len(r.ids) == 0 {
+		return out
+	}
+	m.suspect = m.suspect || in.Put
+	r.put = r.put || in.Put
+	if in.Late {
+		r.tries++
+		if left := r.asked.Add(GiveUp).Sub(m.now); r.tries < RestoreTries && left > 0 {
+			return append(out, PutMarker{Tries: r.tries, Within: left})
+		}
+	}
+	for _, id := range r.ids {
+		out = append(out, Restored{ID: id, Put: r.put, Failed: in.Failed})
+	}
+	r.ids = r.ids[:0]
+	m.lookAnew()
+	return out
+}
