@@ -199,9 +199,11 @@ func (k *capturer) ended(c *actors.Context, d done) {
 	}
 }
 
-// captured tells the writer up to where the capture goes on by its own row.
+// captured tells the writer up to where the capture goes on by its own row. A row of an earlier
+// stream means nothing here, and does no harm: before there is anything to need, a load stores one
+// that needs all.
 func (k *capturer) captured(row *pgout.Row) {
-	if k.log != nil && row != nil && row.Stream == k.cfg.Stream {
+	if k.log != nil && row != nil {
 		k.log.Writer.Send(segment.Captured{Next: row.Event.Offset + 1})
 	}
 }

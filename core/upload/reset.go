@@ -13,7 +13,8 @@ import (
 
 // ResetManifest asks a replica reader, with Call or Request, to give up what the store has lost
 // of a stream: the stored manifest if that is lost or damaged, else the objects at its beginning
-// that are. It answers with ResetAnswer, once a manifest without them is stored.
+// that are. It answers with ResetAnswer, once a manifest without them is stored. Who asks while
+// one is under way is answered by that one.
 type ResetManifest struct{}
 
 // ResetAnswer answers ResetManifest. What is in [From, Next) is given up, and what is in Hole.
@@ -33,7 +34,7 @@ type ResetAnswer struct {
 // was stored before they were. Where the first objects of a root are not there, those that
 // are missing are the ones before some entry, which is searched for by halves.
 type resetting struct {
-	id     WaiterID
+	ids    []WaiterID // who asked for it, also while it was under way
 	listed bool       // the roots that are there
 	older  []string   // of these, what was not tried yet, the newest first
 	from   pos.Offset // of what was known
@@ -47,17 +48,15 @@ type resetting struct {
 const thereAgain = "the stored manifest is there again, with the first object that it names"
 
 func (m *Machine) reset(in Reset) {
-	refuse := func(why string) {
-		m.emit(ResetDone{ID: in.ID, ResetAnswer: ResetAnswer{Refused: why, From: pos.NoOffset, Next: pos.NoOffset}})
-	}
+	refuse := func(why string) { m.answerReset([]WaiterID{in.ID}, refusedReset(why)) }
 	switch {
 	case m.resetting != nil:
-		refuse("another reset is under way")
+		m.resetting.ids = append(m.resetting.ids, in.ID)
 	case m.lost, m.phase == phaseResolving:
 		// What is being looked at is looked at from the beginning.
 		m.gen++
 		m.emit(Abort{})
-		m.resetting = &resetting{id: in.ID}
+		m.resetting = &resetting{ids: []WaiterID{in.ID}}
 		if m.stored != nil {
 			m.resetting.from = m.stored.First
 		}
@@ -200,7 +199,17 @@ func (m *Machine) giveUp(l Local) bool {
 func (m *Machine) endReset(why string) {
 	if r := m.resetting; r != nil {
 		m.resetting = nil
-		m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{Refused: why, From: pos.NoOffset, Next: pos.NoOffset}})
+		m.answerReset(r.ids, refusedReset(why))
+	}
+}
+
+func refusedReset(why string) ResetAnswer {
+	return ResetAnswer{Refused: why, From: pos.NoOffset, Next: pos.NoOffset}
+}
+
+func (m *Machine) answerReset(ids []WaiterID, a ResetAnswer) {
+	for _, id := range ids {
+		m.emit(ResetDone{ID: id, ResetAnswer: a})
 	}
 }
 
@@ -231,5 +240,5 @@ func (m *Machine) resetDone() {
 		m.counts.GapRecords += int64(r.next - r.from)
 	}
 	m.note(r.loss())
-	m.emit(ResetDone{ID: r.id, ResetAnswer: ResetAnswer{From: r.from, Next: r.next, Hole: r.hole}})
+	m.answerReset(r.ids, ResetAnswer{From: r.from, Next: r.next, Hole: r.hole})
 }
