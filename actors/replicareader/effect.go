@@ -33,7 +33,8 @@ func (r *replicaReader) do(c *actors.Context, e upload.Effect) {
 	case upload.PutAnchor:
 		r.task(c, taskKey{kind: taskAnchor}, func(ctx context.Context) upload.Input { return r.putAnchor(ctx, e) })
 	case upload.Upload:
-		r.task(c, taskKey{taskUpload, uint64(e.Ref)}, func(ctx context.Context) upload.Input { return r.upload(ctx, e) })
+		self := c.Self()
+		r.task(c, taskKey{taskUpload, uint64(e.Ref)}, func(ctx context.Context) upload.Input { return r.upload(ctx, e, self) })
 	case upload.PutRoot:
 		r.task(c, taskKey{kind: taskPutRoot}, func(ctx context.Context) upload.Input { return r.putRoot(ctx, e) })
 	case upload.SwapPointer:

@@ -135,6 +135,8 @@ func (r *replicaReader) Handle(c *actors.Context, msg any) *actors.Reason {
 		r.taskEnded(c, msg)
 	case moved:
 		r.step(c, upload.Moved{Gen: msg.gen})
+	case sent:
+		r.step(c, upload.Sent{Ref: msg.ref})
 	case tick:
 		r.step(c, upload.Tick{})
 	case seamTick:

@@ -12,6 +12,7 @@ import (
 	"millrace/actors/port"
 	"millrace/core/answertime"
 	"millrace/core/fragment"
+	"millrace/core/pace"
 	"millrace/core/pos"
 	"millrace/core/upload"
 	"millrace/hooks"
@@ -50,6 +51,9 @@ type running struct {
 
 // moved is what the local log sends for a Listen.
 type moved struct{ gen upload.Gen }
+
+// sent is what an upload sends while it moves.
+type sent struct{ ref pace.Ref }
 
 // task runs what takes time.
 func (r *replicaReader) task(c *actors.Context, key taskKey, run func(context.Context) upload.Input) {
@@ -169,19 +173,19 @@ func (r *replicaReader) swapPointer(ctx context.Context, e upload.SwapPointer) u
 	return upload.PointerSwapped{Gen: e.Gen, Result: result}
 }
 
-func (r *replicaReader) upload(ctx context.Context, e upload.Upload) upload.Input {
+func (r *replicaReader) upload(ctx context.Context, e upload.Upload, self *actors.Handle) upload.Input {
 	b := newBody(ctx, r.cfg.Disk, string(r.id), e.Fragment)
-	err := errors.Join(r.put(ctx, e, b), b.Close())
+	err := errors.Join(r.put(ctx, e, b, func() { self.Send(sent{e.Ref}) }), b.Close())
 	return upload.Uploaded{Ref: e.Ref, Floor: r.cfg.Local.First(), Result: resultOf(err)}
 }
 
-func (r *replicaReader) put(ctx context.Context, e upload.Upload, b *body) error {
+func (r *replicaReader) put(ctx context.Context, e upload.Upload, b *body, moves func()) error {
 	if e.Doubted {
 		if _, err := io.Copy(io.Discard, b); err != nil {
 			return err
 		}
 	}
-	err := r.cfg.Uploads.Put(port.WithTries(ctx, e.Tries), e.Key, b, fragment.ObjectSize(e.Fragment), false)
+	err := r.cfg.Uploads.Put(port.WithTries(ctx, e.Tries), e.Key, newProgress(b, moves), fragment.ObjectSize(e.Fragment), false)
 	if b.failed != nil {
 		return b.failed // which the store only passes on
 	}

@@ -31,8 +31,10 @@ type Config struct {
 	// Grace (1 h) is how long an object that nothing names any more is kept for readers
 	// that looked before.
 	Grace time.Duration
-	// TransferDeadline (180 s) counts from the grant, and a second is added for each
-	// slowestRate of bytes. A transfer that takes longer has failed, whatever becomes of it.
+	// TransferDeadline (180 s) counts from the grant and from each Sent, and a second is added for
+	// each slowestRate of bytes, which the store must make durable. A transfer of which nothing is
+	// sent for longer has failed, whatever becomes of it. However slow the line is that many share,
+	// what moves is not begun again: it would not end sooner then.
 	TransferDeadline time.Duration
 	// ReadPause is how long, at least, nothing is read after the end of the log was
 	// reached: a busy stream is read in larger pieces. 0: no pause.
@@ -62,7 +64,7 @@ func def[T ~int | ~int64](v *T, value T) {
 // them a root costs nothing. Small fragments, one after the other, share one.
 const worthwhile = 64 << 20
 
-// slowestRate is the rate, in bytes a second, that a transfer is expected to reach.
+// slowestRate is the rate, in bytes a second, at which a store is expected to make an object durable.
 const slowestRate = 1 << 20
 
 func (c *Config) deadlineFor(bytes int64) time.Duration {

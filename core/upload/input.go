@@ -140,6 +140,11 @@ type (
 	}
 	// GovernorUp says that a governor started: it knows of nothing that was submitted.
 	GovernorUp struct{ Stamp }
+	// Sent says that more of an Upload was sent than when it was last said.
+	Sent struct {
+		Stamp
+		Ref pace.Ref
+	}
 	// Uploaded answers Upload, by its ref.
 	Uploaded struct {
 		Stamp
@@ -238,6 +243,7 @@ func (in Moved) stamped(s Stamp) Input          { in.Stamp = s; return in }
 func (in AnchorPut) stamped(s Stamp) Input      { in.Stamp = s; return in }
 func (in Granted) stamped(s Stamp) Input        { in.Stamp = s; return in }
 func (in GovernorUp) stamped(s Stamp) Input     { in.Stamp = s; return in }
+func (in Sent) stamped(s Stamp) Input           { in.Stamp = s; return in }
 func (in Uploaded) stamped(s Stamp) Input       { in.Stamp = s; return in }
 func (in RootPut) stamped(s Stamp) Input        { in.Stamp = s; return in }
 func (in PointerSwapped) stamped(s Stamp) Input { in.Stamp = s; return in }

@@ -193,6 +193,8 @@ func (m *Machine) dispatch(in Input) {
 		m.moved(in)
 	case AnchorPut:
 		m.anchorPut(in)
+	case Sent:
+		m.sent(in)
 	case Uploaded:
 		m.uploaded(in)
 	case RootPut:

@@ -125,8 +125,17 @@ func (m *Machine) granted(in Granted) {
 	frag := *f.frag
 	frag.UID = m.at.UID
 	f.frag, f.stage = &frag, stageUploading
-	f.deadline = m.at.Now.Add(m.cfg.deadlineFor(frag.Size))
+	m.putOff(f)
 	m.emit(Upload{Ref: f.ref, Key: m.fragmentKey(frag.First, frag.UID), Fragment: f.frag, Doubted: f.lasting, Tries: f.fails})
+}
+
+// putOff has the deadline of an upload count from now.
+func (m *Machine) putOff(f *flight) { f.deadline = m.at.Now.Add(m.cfg.deadlineFor(f.frag.Size)) }
+
+func (m *Machine) sent(in Sent) {
+	if f := m.byRef(in.Ref, stageUploading); f != nil {
+		m.putOff(f)
+	}
 }
 
 func (m *Machine) byRef(ref pace.Ref, at stage) *flight {
@@ -166,14 +175,14 @@ func (m *Machine) refs() []pace.Ref {
 	return refs
 }
 
-// expire fails the uploads that take too long. Their results, if any come, are of
-// refs that no longer exist.
+// expire fails the uploads that have stopped. Their results, if any come, are of refs that
+// no longer exist.
 func (m *Machine) expire() {
 	for _, f := range m.flights {
 		if f.stage == stageUploading && m.at.Now >= f.deadline {
 			m.emit(CancelUpload{Ref: f.ref})
 			m.endUpload(f)
-			m.flightFailed(f, Result{FaultTransient, fmt.Sprintf("the upload took longer than %s", m.cfg.deadlineFor(f.frag.Size))}, pos.NoOffset)
+			m.flightFailed(f, Result{FaultTransient, fmt.Sprintf("nothing of the upload moved for %s", m.cfg.deadlineFor(f.frag.Size))}, pos.NoOffset)
 		}
 	}
 }

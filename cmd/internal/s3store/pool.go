@@ -12,7 +12,10 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"millrace/actors/port"
 )
@@ -38,9 +41,14 @@ const (
 // stall is how long a connection that carries a request may move no byte either way. The
 // deadlines of requests allow for their size and so are long; a line that swallows what it
 // is sent must not take up a transfer's whole deadline, with all later ones behind it.
-// What the socket's buffer still holds, some megabytes, moves unseen: at the slowest rate
-// that core/upload allows for, 1 MiB a second, that is over in time.
+// What the socket's buffer holds moves unseen: unsent is how much that is.
 const stall = 20 * time.Second
+
+// unsent is how many bytes the system takes of a connection, at most, that the other end has no
+// room for yet. Without a bound it takes 4 MiB, and takes more when a third of that is free: at
+// 60 KiB/s, which is what each of 20 uploads has of 10 Mbit/s, nothing seems to move for 23 s then,
+// and with this bound for 2 s. What is on its way is not bounded by it, so neither is the rate.
+const unsent = 128 << 10
 
 var errClosed = errors.New("the connection pool is closed: whoever owns it is not running")
 
@@ -67,7 +75,7 @@ func newPool(max int, roots *x509.CertPool, shared *patience) *pool {
 	shared.pools = append(shared.pools, p)
 	p.life, p.end = context.WithCancel(context.Background())
 	p.end()
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second, Control: boundUnsent}
 	p.transport = &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
@@ -93,6 +101,14 @@ func newPool(max int, roots *x509.CertPool, shared *patience) *pool {
 		ReadBufferSize:     64 << 10,
 	}
 	return p
+}
+
+func boundUnsent(_, _ string, raw syscall.RawConn) error {
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		failed = os.NewSyscallError("setsockopt TCP_NOTSENT_LOWAT", unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent))
+	})
+	return errors.Join(err, failed)
 }
 
 func http1() *http.Protocols {
