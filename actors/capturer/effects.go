@@ -82,9 +82,8 @@ func (k *capturer) begin(c *actors.Context, e pgout.Effect) {
 		k.answering(c, e, e.Gen, slotTimeout, func(ctx context.Context, d *done) error { return k.createSlot(ctx, e, d) })
 	case *pgout.StartStream:
 		k.answering(c, e, e.Gen, inspectTimeout, func(ctx context.Context, d *done) error {
-			var err error
-			d.repl, err = pg.Stream(ctx, k.cfg.Slot, k.cfg.Publication, e.At)
-			d.answer = &pgout.Started{At: k.at(e.Gen)}
+			repl, held, err := pg.Stream(ctx, k.cfg.Slot, k.cfg.Publication, e.At)
+			d.repl, d.answer = repl, &pgout.Started{At: k.at(e.Gen), Held: held}
 			return err
 		})
 	case *pgout.Inspect:

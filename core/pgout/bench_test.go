@@ -15,7 +15,7 @@ func BenchmarkChanges(b *testing.B) {
 	v.Loaded = []TableRow{{Key: TableKey("app", &ordersTable), Consistent: 100, Base: 100, SystemID: "7", Timeline: 1}}
 	at := func() At { return At{Gen: m.gen, Now: 1} }
 	var out []Effect
-	for _, in := range []Input{&Up{At: at()}, &Surveyed{At: At{Gen: 1, Now: 1}, Survey: *v}, &Started{At: At{Gen: 1, Now: 1}}, &Inspected{At: At{Gen: 1, Now: 1}, Server: v.Server}} {
+	for _, in := range []Input{&Up{At: at()}, &Surveyed{At: At{Gen: 1, Now: 1}, Survey: *v}, &Started{At: At{Gen: 1, Now: 1}, Held: Held{SystemID: "7", Timeline: 1, Flush: 900, Confirmed: 548}}} {
 		out = m.Step(in, out[:0])
 	}
 	const rows = 1000

@@ -54,7 +54,7 @@ type SaveTables struct {
 	Rows []TableRow
 }
 
-// StartStream begins replication. Answered by Started.
+// StartStream begins replication, and looks where the slot is then. Answered by Started.
 type StartStream struct {
 	Gen uint64
 	At  pos.LSN

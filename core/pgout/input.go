@@ -63,8 +63,11 @@ type Rows struct {
 // TablesSaved answers SaveTables.
 type TablesSaved struct{ At }
 
-// Started answers StartStream.
-type Started struct{ At }
+// Started answers StartStream: the slot is ours.
+type Started struct {
+	At
+	Held Held
+}
 
 // Received answers Receive, with at least one message.
 type Received struct {

@@ -26,7 +26,7 @@ const quiet = 20 * 1000 // milliseconds
 const stalled = 10 * 1000 // milliseconds
 
 // inspects reports whether the stage calls for inspections.
-func (s stage) inspects() bool { return s == stLook || s >= stLoad && s != stCheck }
+func (s stage) inspects() bool { return s == stLook || s >= stLoad }
 
 // dueAt is when the next inspection is due, 0 for none.
 func (i *inspecting) dueAt(s stage) pos.Millis {
@@ -47,9 +47,6 @@ func (m *Machine) pumpInspect() {
 // inspected takes a look at the server made besides a start.
 func (m *Machine) inspected(s *Server) {
 	m.inspectedAgainAt()
-	if m.stage == stCheck {
-		m.checked(s)
-	}
 	if m.stage != stStream && !m.stage.sub() {
 		// What is decided by the survey stands until the next.
 		m.server.Flush, m.server.Slot = s.Flush, s.Slot
@@ -60,35 +57,6 @@ func (m *Machine) inspected(s *Server) {
 		i.goal, i.since = s.Flush, m.now
 	}
 	m.publication(s)
-}
-
-// check looks at the server once replication has begun. Until then whoever may can make the slot
-// anew, or move it, behind the look by which it was decided where to begin: the server begins at
-// the slot's own place without a word when that is further on. Nobody else has the slot from now on.
-func (m *Machine) check() {
-	if m.inspect.asked { // before replication began: what comes of it is of no use
-		m.asked = false
-		return
-	}
-	m.inspect.asked = true
-	m.emit(&Inspect{Gen: m.gen})
-}
-
-// checked takes what check found. Whatever has changed is for a new look to decide by.
-func (m *Machine) checked(s *Server) {
-	if !m.asked {
-		return
-	}
-	what := fmt.Sprintf("replication slot %q", m.cfg.Slot)
-	switch {
-	case s.SystemID != m.row.SystemID || s.Timeline != m.row.Timeline || s.Flush < m.server.Flush:
-		what = "the server"
-	case s.Slot != nil && s.Slot.Confirmed == m.confirm.confirmed:
-		m.trouble.clear()
-		m.enter(stStream)
-		return
-	}
-	m.again(what + " changed before replication began: looking at it again")
 }
 
 func (m *Machine) inspectedAgainAt() {
@@ -129,7 +97,7 @@ const letGoAfter = 15 * time.Second
 // sent. The look that follows waits for the log, and the slot keeps what is owed.
 func (m *Machine) letGo() {
 	since := m.log.standsSince()
-	if m.stage >= stCheck && since != 0 && m.now-since >= pos.Millis(letGoAfter.Milliseconds()) {
+	if m.stage >= stStream && since != 0 && m.now-since >= pos.Millis(letGoAfter.Milliseconds()) {
 		m.again(fmt.Sprintf("the stream's log has not taken records since %s; it is waited for without a replication connection, so that the server can be stopped", since))
 	}
 }

@@ -23,7 +23,6 @@ const (
 	stSaveTables                 // rows of the tables, then
 	stSaveStreaming              // row{streaming, E}, then
 	stStart                      // start replication, then
-	stCheck                      // look whether the slot is still what was decided by, then
 	stStream                     // stream; and for tables new in the publication:
 	stSubCreate                  // temporary slot and snapshot, then
 	stSubLoad                    // void and load them, then
@@ -33,7 +32,7 @@ const (
 )
 
 var stageNames = [...]string{"writer down", "waiting", "looking", "freeing slot", "saving creating", "dropping slot", "creating slot",
-	"saving loading", "loading", "draining load", "saving tables", "saving streaming", "starting", "checking the slot", "streaming",
+	"saving loading", "loading", "draining load", "saving tables", "saving streaming", "starting", "streaming",
 	"creating temporary slot", "loading new tables", "draining new tables", "saving new event", "saving new tables"}
 
 func (s stage) String() string { return stageNames[s] }
@@ -160,7 +159,7 @@ func (m *Machine) take(in Input) {
 	case *TablesSaved:
 		m.tablesSaved()
 	case *Started:
-		m.started()
+		m.started(&in.Held)
 	case *Received:
 		m.stream.asked = false
 		m.stream.inbox = append(m.stream.inbox, in.Messages...)
@@ -241,9 +240,26 @@ func (m *Machine) lost(what string) {
 	m.emit(&Warn{Error: true, Text: what})
 }
 
-func (m *Machine) started() {
+// started begins to stream, if what replication has begun from is what was decided by. Until it has
+// begun whoever may can move the slot, or make it anew, behind the look that decided: the server
+// begins at the slot's own place without a word if that is further on. What has changed is for the
+// next look to decide by.
+func (m *Machine) started(h *Held) {
+	what := ""
+	switch {
+	case h.SystemID != m.row.SystemID || h.Timeline != m.row.Timeline || h.Flush < m.server.Flush:
+		what = "the server"
+	case h.Confirmed != m.confirm.confirmed:
+		what = fmt.Sprintf("replication slot %q", m.cfg.Slot)
+	}
+	if what != "" {
+		m.fail(Failure{Class: Unavailable, Why: what + " changed before replication began; both are looked at again"})
+		return
+	}
+	m.trouble.clear()
 	m.stream.startedAt = m.now
-	m.enter(stCheck)
+	m.inspect.at = m.now.Add(m.cfg.RetryMin)
+	m.enter(stStream)
 }
 
 func (m *Machine) rowSaved(row Row) {
@@ -323,8 +339,6 @@ func (m *Machine) pumpStage() {
 		m.emit(&SaveTables{Gen: m.gen, Rows: m.load.tableRows(m.cfg.Name, &m.row)})
 	case stStart:
 		m.emit(&StartStream{Gen: m.gen, At: m.log.last.LSN})
-	case stCheck:
-		m.check()
 	default: // waits, or goes on with every input
 	}
 }

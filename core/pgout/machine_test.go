@@ -141,18 +141,14 @@ func (s *story) resume(change func(v *Survey)) {
 	s.step(&Synced{At: s.at(), Next: v.Log.Next})
 }
 
-// started begins replication, from a slot that is as it was decided by.
+// started begins replication, from a slot and a server that are as they were decided by.
 func (s *story) started() {
 	s.t.Helper()
-	s.step(&Started{At: s.at()})
-	s.step(&Inspected{At: s.at(), Server: s.unchanged()})
+	s.step(&Started{At: s.at(), Held: s.held()})
 }
 
-// unchanged is the server as it was decided by.
-func (s *story) unchanged() Server {
-	server := s.m.server
-	server.Slot = &Slot{Name: "millrace", Plugin: pluginName, Confirmed: s.m.confirm.confirmed}
-	return server
+func (s *story) held() Held {
+	return Held{SystemID: s.m.row.SystemID, Timeline: s.m.row.Timeline, Flush: s.m.server.Flush, Confirmed: s.m.confirm.confirmed}
 }
 
 // confirmed: the tail's transaction was confirmed, and does not come again.

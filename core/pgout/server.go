@@ -31,6 +31,15 @@ type Slot struct {
 	Confirmed pos.LSN
 }
 
+// Held is what the server said of itself and of the slot once replication had begun: from then on
+// nobody else can move the slot, or make it anew.
+type Held struct {
+	SystemID  string
+	Timeline  int
+	Flush     pos.LSN // before it began
+	Confirmed pos.LSN // the slot's
+}
+
 // Lost reports whether the server removed WAL the slot needs: it can't be read any more.
 func (s *Slot) Lost() bool { return s.WALStatus == "lost" }
 

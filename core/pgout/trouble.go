@@ -91,9 +91,7 @@ func (m *Machine) failed(in *Failed) {
 		return
 	case *Inspect:
 		m.inspectedAgainAt()
-		if m.stage != stCheck || !m.asked {
-			return
-		}
+		return
 	case *SaveRow:
 		if m.saveWhy == saveConfirm && f.Class == Unavailable {
 			m.saveWhy = saveNone
@@ -163,7 +161,7 @@ func (m *Machine) setTimer() {
 		sooner(m.confirm.dueAt(m))
 	default: // goes on with an answer, not with time
 	}
-	if since := m.log.standsSince(); since != 0 && m.stage >= stCheck {
+	if since := m.log.standsSince(); since != 0 && m.stage >= stStream {
 		sooner(since.Add(letGoAfter))
 	}
 	sooner(m.inspect.dueAt(m.stage))

@@ -96,6 +96,7 @@ func (d *Database) refine(out *port.PostgresError, pg *pgconn.PgError) {
 const (
 	opIdentify = "identify system"
 	opStream   = "stream"
+	opHeld     = "look where the slot is"
 )
 
 func quoteIdent(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

@@ -86,7 +86,17 @@ func orDuration(d, otherwise time.Duration) time.Duration {
 // connect opens a connection. A context that ends cancels what runs on the server, so
 // that no backend is left asleep holding a slot.
 func (d *Database) connect(ctx context.Context, op string) (*pgconn.PgConn, error) {
+	return d.cancelling(ctx, d.config.Copy(), op)
+}
+
+// ordinary is connect without a walsender at the other end.
+func (d *Database) ordinary(ctx context.Context, op string) (*pgconn.PgConn, error) {
 	config := d.config.Copy()
+	delete(config.RuntimeParams, "replication")
+	return d.cancelling(ctx, config, op)
+}
+
+func (d *Database) cancelling(ctx context.Context, config *pgconn.Config, op string) (*pgconn.PgConn, error) {
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 2 * time.Second}
 	}

@@ -149,7 +149,7 @@ func load(t *testing.T, snap port.Snapshot) (pgout.Table, pgout.Tuple) {
 
 func firstInsert(t *testing.T, d *Database, slot string, snap port.Snapshot) (pgout.Tuple, *pgout.Relation) {
 	t.Helper()
-	repl, err := d.Stream(t.Context(), slot, "pub", snap.Consistent())
+	repl, _, err := d.Stream(t.Context(), slot, "pub", snap.Consistent())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestABusyConsumerIsNotCutOff(t *testing.T) {
 	}
 	snap.Close()
 	s.exec(`INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i`)
-	repl, err := d.Stream(t.Context(), "s", "pub", snap.Consistent())
+	repl, _, err := d.Stream(t.Context(), "s", "pub", snap.Consistent())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,6 +378,6 @@ func TestLostSlot(t *testing.T) {
 	if err != nil || server.Slot == nil || !server.Slot.Lost() {
 		t.Fatalf("slot %+v, %v", server.Slot, err)
 	}
-	_, err = d.Stream(ctx, "s", "pub", snap.Consistent())
+	_, _, err = d.Stream(ctx, "s", "pub", snap.Consistent())
 	refused(t, err, pgout.SlotLost, "")
 }

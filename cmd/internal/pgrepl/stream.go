@@ -48,21 +48,39 @@ const overhead = 64
 // silence is how long the server may say nothing: it may decode a huge transaction.
 const silence = 5 * time.Minute
 
+// endWait is how long the end of a stream is waited for whose backend has let go of its slot.
+const endWait = time.Second
+
 // Stream implements port.Postgres.
-func (d *Database) Stream(ctx context.Context, slot, publication string, start pos.LSN) (port.Replication, error) {
+func (d *Database) Stream(ctx context.Context, slot, publication string, start pos.LSN) (port.Replication, pgout.Held, error) {
 	conn, err := d.dial(ctx, d.config.Copy(), opStream)
 	if err != nil {
-		return nil, err
+		return nil, pgout.Held{}, err
 	}
-	every, err := d.statusEvery(ctx, conn)
+	id, err := pglogrepl.IdentifySystem(ctx, conn)
+	every := time.Duration(0)
+	if err == nil {
+		every, err = d.statusEvery(ctx, conn)
+	}
 	if err == nil {
 		err = pglogrepl.StartReplication(ctx, conn, quoteIdent(slot), pglogrepl.LSN(start), pglogrepl.StartReplicationOptions{
 			Mode: pglogrepl.LogicalReplication, PluginArgs: []string{"proto_version '1'", "publication_names " + quoteText(quoteIdent(publication))}})
 	}
 	if err != nil {
 		hangUp(conn)
-		return nil, d.classify(opStream, err)
+		return nil, pgout.Held{}, d.classify(opStream, err)
 	}
+	s := d.follow(conn, every)
+	held := pgout.Held{SystemID: id.SystemID, Timeline: int(id.Timeline), Flush: pos.LSN(id.XLogPos)}
+	if held.Confirmed, err = s.heldAt(ctx, slot); err != nil {
+		s.Close()
+		return nil, pgout.Held{}, err
+	}
+	return s, held, nil
+}
+
+// follow begins to read what a connection streams.
+func (d *Database) follow(conn *pgconn.PgConn, every time.Duration) *stream {
 	life, cancel := context.WithCancel(context.Background())
 	s := &stream{db: d, conn: conn, cancel: cancel, done: life.Done(), kick: make(chan struct{}, 1),
 		some: make(chan struct{}, 1), room: make(chan struct{}, 1)}
@@ -70,7 +88,36 @@ func (d *Database) Stream(ctx context.Context, slot, publication string, start p
 	s.ended.Add(2)
 	go s.guard(func() error { return s.read(life) })
 	go s.guard(func() error { return s.tell(every) })
-	return s, nil
+	return s
+}
+
+// heldAt returns where the slot is that the stream holds. The connection that streams can't be
+// asked. Another one of the ordinary kind can, and a server that has no room for one may have some
+// for another walsender: the two are counted apart.
+func (s *stream) heldAt(ctx context.Context, name string) (pos.LSN, error) {
+	conn, err := s.db.ordinary(ctx, opHeld)
+	if err != nil {
+		var again error
+		if conn, again = s.db.connect(ctx, opHeld); again != nil {
+			return 0, err
+		}
+	}
+	defer hangUp(conn)
+	slot, err := readSlot(ctx, conn, name)
+	if err != nil {
+		return 0, s.db.classify(opHeld, err)
+	}
+	if slot != nil && slot.ActivePID == int(s.conn.PID()) {
+		return slot.Confirmed, nil
+	}
+	select {
+	case <-s.done: // what ended it has the answer
+		s.ended.Wait()
+		return 0, s.err
+	case <-time.After(endWait):
+		return 0, fail(opHeld, pgout.Unavailable, "let host and port of the capture's url lead to one server, without a pooler between",
+			fmt.Errorf("replication slot %q was taken by backend %d, and another connection to the same address is told of %+v", name, s.conn.PID(), slot))
+	}
 }
 
 // statusEvery is a third of the server's patience, at most StatusEvery.

@@ -23,28 +23,29 @@ type stream struct {
 }
 
 // Stream implements port.Postgres.
-func (db *DB) Stream(ctx context.Context, name, publicationName string, start pos.LSN) (port.Replication, error) {
+func (db *DB) Stream(ctx context.Context, name, publicationName string, start pos.LSN) (port.Replication, pgout.Held, error) {
 	if err := db.enter(ctx, "stream", name); err != nil {
-		return nil, err
+		return nil, pgout.Held{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	s := db.slots[name]
 	switch {
 	case s == nil:
-		return nil, refusal("stream", pgout.NotFound, "replication slot %q does not exist", name)
+		return nil, pgout.Held{}, refusal("stream", pgout.NotFound, "replication slot %q does not exist", name)
 	case s.lost:
-		return nil, refusal("stream", pgout.SlotLost, "can no longer get changes from replication slot %q", name)
+		return nil, pgout.Held{}, refusal("stream", pgout.SlotLost, "can no longer get changes from replication slot %q", name)
 	case s.active != nil:
 		err := refusal("stream", pgout.SlotInUse, "replication slot %q is active for PID %d", name, s.active.pid)
 		err.PID = s.active.pid
-		return nil, err
+		return nil, pgout.Held{}, err
 	}
 	c := db.connect()
 	s.active = c
 	// Reading begins at restart_lsn: an early keepalive tells an end below the start.
 	st := &stream{conn: c, slot: s, pub: publicationName, start: max(start, s.confirmed), sent: s.restart, told: map[uint32]*pgout.Relation{}}
-	return st, db.leave("stream", name)
+	held := pgout.Held{SystemID: db.systemID, Timeline: db.timeline, Flush: db.flush, Confirmed: s.confirmed}
+	return st, held, db.leave("stream", name)
 }
 
 // Receive implements port.Replication.

@@ -20,15 +20,20 @@ func testUnreadable(s *suite) {
 		s.Fatal("Inspect does not see the publication")
 	}
 	for range 2 {
-		repl := s.stream(point)
-		for err = nil; err == nil; {
+		repl, held, err := s.pg.Stream(s.ctx, slot, "pub", point)
+		for err == nil {
+			if held.Confirmed != point {
+				s.Fatalf("the slot is at %s, and was made at %s", held.Confirmed, point)
+			}
 			_, err = repl.Receive(s.ctx)
 		}
 		s.refused(err, pgout.Unreadable)
-		repl.Close()
-	}
-	for s.slotState().ActivePID != 0 {
-		<-time.After(10 * time.Millisecond)
+		if repl != nil {
+			repl.Close()
+		}
+		for s.slotState().ActivePID != 0 {
+			<-time.After(10 * time.Millisecond)
+		}
 	}
 	s.must(s.pg.DropSlot(s.ctx, slot))
 	point = s.create()

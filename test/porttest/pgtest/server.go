@@ -85,21 +85,39 @@ func (s *suite) create() pos.LSN {
 
 func (s *suite) stream(at pos.LSN) port.Replication {
 	s.Helper()
-	var repl port.Replication
-	var err error
-	// The slot of a stream that was just closed is free soon, not at once.
+	repl, err := s.open(at)
+	s.must(err)
+	return repl
+}
+
+// open opens a stream. The slot of one that was just closed is free soon, not at once.
+func (s *suite) open(at pos.LSN) (port.Replication, error) {
+	s.Helper()
 	for range 100 {
-		if repl, err = s.pg.Stream(s.ctx, slot, "pub", at); err == nil {
+		repl, held, err := s.pg.Stream(s.ctx, slot, "pub", at)
+		if err == nil {
 			s.Cleanup(repl.Close)
-			return repl
+			s.holds(held)
+			return repl, nil
 		}
 		if e, ok := errors.AsType[*port.PostgresError](err); !ok || e.Class != pgout.SlotInUse {
-			break
+			return nil, err
 		}
 		<-time.After(50 * time.Millisecond)
 	}
+	s.Fatal("the slot stays in use")
+	return nil, nil
+}
+
+// holds holds what a stream was told of the slot to an inspection.
+func (s *suite) holds(held pgout.Held) {
+	s.Helper()
+	server, err := s.pg.Inspect(s.ctx, slot, "pub")
 	s.must(err)
-	return nil
+	want := pgout.Held{SystemID: server.SystemID, Timeline: server.Timeline, Flush: held.Flush, Confirmed: server.Slot.Confirmed}
+	if held != want || held.Flush == 0 || held.Flush > server.Flush || server.Slot.ActivePID == 0 {
+		s.Fatalf("a stream was told %+v, an inspection %+v with %+v", held, server, server.Slot)
+	}
 }
 
 // slotState inspects the slot.

@@ -214,7 +214,7 @@ func (s *suite) ended(r *reader) {
 func testSlotInUse(s *suite) {
 	point := s.create()
 	r := s.reader(point)
-	_, err := s.pg.Stream(s.ctx, slot, "pub", point)
+	_, _, err := s.pg.Stream(s.ctx, slot, "pub", point)
 	held := s.refused(err, pgout.SlotInUse)
 	if pid := s.slotState().ActivePID; pid == 0 || held != pid {
 		s.Fatalf("held by %d, told %d", pid, held)
@@ -260,7 +260,7 @@ func testOpenTransaction(s *suite) {
 
 func testSlotNames(s *suite) {
 	s.must(s.pg.DropSlot(s.ctx, slot))
-	_, err := s.pg.Stream(s.ctx, slot, "pub", 0)
+	_, _, err := s.pg.Stream(s.ctx, slot, "pub", 0)
 	s.refused(err, pgout.NotFound)
 	s.create()
 	_, err = s.pg.CreateSlot(s.ctx, slot, "pub", false)

@@ -308,11 +308,11 @@ func (w *World) perform(ctx context.Context, e pgout.Effect, at pgout.At) (pgout
 		lines, done, err := w.snap.Next(ctx, e.Table)
 		return &pgout.Rows{At: at, Lines: lines, Done: done}, err
 	case *pgout.StartStream:
-		repl, err := w.Postgres.Stream(ctx, w.Config.Slot, w.Config.Publication, e.At)
+		repl, held, err := w.Postgres.Stream(ctx, w.Config.Slot, w.Config.Publication, e.At)
 		if err == nil {
 			w.repl, w.dry, w.Confirmed = repl, 0, 0
 		}
-		return &pgout.Started{At: at}, err
+		return &pgout.Started{At: at, Held: held}, err
 	case *pgout.Receive:
 		return w.receive(e, at)
 	case *pgout.Inspect:

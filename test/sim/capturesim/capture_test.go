@@ -250,7 +250,8 @@ func rare(t *rapid.T, w *world, app *client, reasons map[string]bool, published 
 		app.forget()
 		reasons["history broke"] = true
 	case 6:
-		// Between a look at the server and the start of the stream nothing would tell.
+		// Nothing tells a server that was put back between a look and the start of the stream and has
+		// as much WAL again by then.
 		if w.alone || w.Status().State != "streaming" {
 			return
 		}
