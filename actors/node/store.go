@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"millrace/actors"
 	"millrace/actors/admin"
 	"millrace/actors/port"
 	"millrace/actors/storemonitor"
@@ -117,7 +118,11 @@ func (n *Node) notLookedAt() error {
 func claimFailed(store string, err error) error {
 	e := &admin.Error{Class: admin.Unavailable, What: "the prefix of " + store + " was not claimed", Err: err, Hint: "millrace status tells how the store answers; say it again once it does"}
 	_, foreign := errors.AsType[*port.ForeignPrefixError](err)
+	_, ended := errors.AsType[*actors.DeadError](err)
 	switch said, ok := errors.AsType[*port.StoreError](err); {
+	case ended:
+		e.What, e.Err = "the prefix of "+store+" is not known to be claimed: the store monitor ended while it was at it", nil
+		e.Hint = "say it again; until then local disk frees nothing for having been uploaded"
 	case foreign:
 		e.Class, e.Hint = admin.Exists, "its objects are another cluster's and stay so: set another store.prefix, or restore this cluster's metadata.db"
 	case ok && said.Class == port.NotFound:

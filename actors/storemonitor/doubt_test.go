@@ -269,14 +269,14 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		pass(5 * time.Minute)
 		expect("when the marker is gone", upload.StoreDisowned{})
 		b.restored()
-		expect("when it is claimed", upload.StoreReclaimed{}, upload.StoreBack{})
+		expect("when it is claimed", upload.StoreDisowned{}, upload.StoreReclaimed{}, upload.StoreBack{})
 		b.store.Drop("p/cluster")
 		b.restored() // before anybody noticed
-		expect("when it is claimed", upload.StoreReclaimed{})
+		expect("when it is claimed", upload.StoreDisowned{}, upload.StoreReclaimed{})
 		if put, err := b.restore(); put || err != nil {
 			t.Fatal(put, err)
 		}
-		expect("when there was nothing to claim")
+		expect("when there was nothing to claim", upload.StoreDisowned{}, upload.StoreOwned{})
 		whole, _ := b.store.Object("p/cluster")
 		b.store.Drop("p/cluster")
 		pass(5 * time.Minute)
@@ -372,48 +372,6 @@ func TestTheOwnerIsLookedAtWhileThingsArePut(t *testing.T) {
 		}
 		pass(10 * time.Second)
 		b.shows("no (the cluster's marker is missing)", 0, port.Denied)
-	})
-}
-
-// A monitor that dies between an operator's claim and its next look leaves it to its successor
-// to tell of it.
-func TestAClaimOutlivesTheMonitor(t *testing.T) {
-	inBubble(t, func(b *bench) {
-		told := b.reader("0")
-		b.start()
-		b.shows("yes", 1, passes)
-		b.store.Drop("p/cluster")
-		var put, read atomic.Bool
-		b.store.After = func(op, _ string) error {
-			read.Store(put.Load() && (read.Load() || op == "get"))
-			put.Store(put.Load() || op == "put")
-			return nil
-		}
-		b.store.Latency = func(op, _ string) time.Duration {
-			if read.Load() && op == "get" { // the look that follows, as the marker was read back
-				return time.Hour
-			}
-			return 0
-		}
-		told.Store(new([]any))
-		b.restored()
-		synctest.Wait()
-		b.kill()
-		if len(*told.Load()) != 0 {
-			t.Fatal("it was told already: the test does not do what it is for")
-		}
-		if b.gate.Trusted() {
-			t.Error("trusted before anybody is told that it may be another store")
-		}
-		b.store.Latency = nil
-		for _, want := range []any{upload.StoreReclaimed{}, upload.StoreOwned{}} {
-			b.start()
-			synctest.Wait()
-			if got := *told.Swap(new([]any)); len(got) == 0 || got[0] != want {
-				t.Errorf("told %#v, want %#v first", got, want)
-			}
-			b.kill()
-		}
 	})
 }
 

@@ -22,7 +22,7 @@ type Gate struct {
 
 	monitor atomic.Pointer[actors.Handle] // who is told how operations end
 	doubted atomic.Bool                   // it was told, and has not looked at it yet
-	untold  atomic.Bool                   // the marker was put for an operator, and the streams are not told yet
+	suspect atomic.Bool                   // it may be another store than the one that was ours, and the streams are not told yet
 	stored  atomic.Bool                   // it was told that something was put since its last look
 	busy    atomic.Int32                  // operations that the store had no time for, in a row
 }
@@ -71,7 +71,7 @@ func (g *Gate) owned() bool {
 // is again.
 func (g *Gate) disowned() bool {
 	v := g.state.Load()
-	return g.untold.Load() || v != nil && !v.ours
+	return g.suspect.Load() || v != nil && !v.ours
 }
 
 // pass returns the error of what may not pass: class Unavailable while it is not known

@@ -136,11 +136,8 @@ func (m *monitor) restoreMarker(c *actors.Context, e probe.PutMarker) {
 	})
 }
 
-// markerPut takes how a try ended. The gate knows of a marker that was put before anybody else.
+// markerPut takes how a try ended.
 func (m *monitor) markerPut(c *actors.Context, p markerPut) {
-	if p.put {
-		m.cfg.Gate.untold.Store(true)
-	}
 	m.unrestored = p.err
 	m.step(c, probe.MarkerPut{Now: m.now(), Put: p.put, Failed: p.err != nil, Late: port.ClassOf(p.err) == port.Timeout})
 }
@@ -233,7 +230,11 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Refuse:
 			m.cfg.Gate.refuse(m.refused)
 			m.toReplicaReaders(upload.StoreDisowned{})
+		case probe.Suspect:
+			m.cfg.Gate.suspect.Store(true) // which outlives this process, as a marker does that it puts
+			m.toReplicaReaders(upload.StoreDisowned{})
 		case probe.Owned:
+			m.cfg.Gate.suspect.Store(false)
 			m.toReplicaReaders(upload.StoreOwned{})
 		case probe.Looked:
 			m.asked[e.ID].Reply(Looked{Ours: e.Ours})
@@ -243,7 +244,7 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Restored:
 			m.restored(e)
 		case probe.Reclaimed:
-			m.cfg.Gate.untold.Store(false)
+			m.cfg.Gate.suspect.Store(false)
 			m.toReplicaReaders(upload.StoreReclaimed{})
 		case probe.Away:
 			m.toReplicaReaders(upload.StoreAway{Since: e.Since, Why: e.Why})

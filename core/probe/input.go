@@ -134,7 +134,10 @@ type (
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
 	// its marker is gone or damaged, or the bucket is. The shell has the error from the answer.
 	Refuse struct{}
-	// Owned says that the prefix is known to be ours, and was never known not to be.
+	// Suspect says that the store may be another one than the one that was ours, until Owned or
+	// Reclaimed: nothing is freed for being in it.
+	Suspect struct{}
+	// Owned says that the prefix is known to be ours, and that this is the store that was.
 	Owned struct{}
 	// Reclaimed says that the prefix is ours again, after it was not or its marker had to be
 	// put: the store may hold other things than before, or nothing.
@@ -180,6 +183,7 @@ func (Admit) effect()     {}
 func (Refuse) effect()    {}
 func (Away) effect()      {}
 func (Back) effect()      {}
+func (Suspect) effect()   {}
 func (Owned) effect()     {}
 func (Reclaimed) effect() {}
 func (Looked) effect()    {}

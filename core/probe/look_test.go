@@ -30,7 +30,7 @@ func TestALookIsAnswered(t *testing.T) {
 					r.try[Whether], probes = e.Try, true
 				case Looked:
 					answered = append(answered, e)
-				case Admit, Refuse, Owned, Reclaimed, Away, Back, Drop, PutMarker, Restored, Wake, Note:
+				case Admit, Refuse, Suspect, Owned, Reclaimed, Away, Back, Drop, PutMarker, Restored, Wake, Note:
 				}
 			}
 			if err := r.m.check(); err != nil {

@@ -38,6 +38,7 @@ type Machine struct {
 	nextBrief bool       // the next round asks for the owner only, if all is well
 	brief     bool       // this one does
 	suspect   bool       // the store may be another one than the one that was ours
+	told      bool       // Owned or Reclaimed, since there was a reason to doubt it
 	claim     Answer     // the last one
 	claimed   pos.Millis // when it came
 	looks     []uint64   // that the next round answers
@@ -141,7 +142,7 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 			m.status.Since, m.status.Owned = in.Now, in.Owned
 			before = m.status
 			if m.owned && !m.suspect {
-				out = append(out, Owned{}) // the one before may have had no time to say so
+				m.told, out = true, append(out, Owned{}) // the one before may have had no time to say so
 			}
 		}
 	case Claimed:
@@ -238,20 +239,23 @@ func (m *Machine) claimAnswered(in Claimed, out []Effect) []Effect {
 	return out
 }
 
-// own has found the prefix to be ours.
+// own has found the prefix to be ours. Whether the store is the one that was can't be said while a
+// marker is put.
 func (m *Machine) own(out []Effect) []Effect {
-	was := m.owned
-	m.owned, m.status.Owned = true, true
-	if !was {
+	if !m.owned {
+		m.owned, m.status.Owned = true, true
 		out = append(out, Admit{})
+	}
+	if m.restoring.underWay() {
+		return out
 	}
 	switch {
 	case m.suspect:
-		m.suspect = false
-		return append(out, Reclaimed{})
-	case !was:
-		return append(out, Owned{})
+		out = append(out, Reclaimed{})
+	case !m.told:
+		out = append(out, Owned{})
 	}
+	m.suspect, m.told = false, true
 	return out
 }
 
@@ -287,7 +291,7 @@ func (m *Machine) disown(a Answer, out []Effect) []Effect {
 	if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 		out = append(out, Refuse{})
 	}
-	m.owned, m.suspect = false, true
+	m.owned, m.suspect, m.told = false, true, false
 	m.conclude(a)
 	return out
 }

@@ -79,7 +79,7 @@ func (r *rig) play(in Input, want ...Effect) {
 			r.looked = append(r.looked, e)
 		case Owned:
 			r.owns++
-		case Admit, Refuse, Reclaimed, PutMarker, Restored:
+		case Admit, Refuse, Suspect, Reclaimed, PutMarker, Restored:
 			got = append(got, e)
 		}
 	}

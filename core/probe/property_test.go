@@ -35,7 +35,7 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 		admitted, ours := false, false
 		looked := map[uint64]int{}   // answers that are missing
 		restored := map[uint64]int{} // likewise, of those who had the marker put
-		putting := 0
+		putting, trusted := 0, false
 		other := false // it was not ours for a while, or had no marker
 		step := func(in Input) {
 			before := m.Status()
@@ -56,13 +56,16 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 				case Admit:
 					admitted = true
 				case Refuse:
-					admitted = false
+					admitted, trusted = false, false
 				case Wake:
 					wake = e.At
 				case Note:
 					noted = true
+				case Suspect:
+					trusted = false
 				case Owned:
-					if !ours || other {
+					trusted = true
+					if !ours || other || putting > 0 {
 						t.Fatalf("said to be ours: ours %v, other %v", ours, other)
 					}
 				case Looked:
@@ -81,7 +84,8 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 						t.Fatalf("%d is told twice, or did not ask", e.ID)
 					}
 				case Reclaimed:
-					if !ours || !other {
+					trusted = true
+					if !ours || !other || putting > 0 {
 						t.Fatalf("said to be another store: ours %v, other %v", ours, other)
 					}
 					other = false
@@ -166,8 +170,11 @@ func TestPropertiesAndDeterminism(t *testing.T) {
 					other = other || answer.Verdict.disowns()
 				}
 				step(Claimed{Now: now, Try: put.(Claim).Try, Answer: answer})
-				if ours && other && answer.Verdict == Accessible {
+				if ours && other && answer.Verdict == Accessible && putting == 0 {
 					t.Fatal("nobody is told that it may be another store")
+				}
+				if counts && answer.Verdict == Accessible && trusted != (putting == 0) {
+					t.Fatalf("trusted %v, with %d markers being put", trusted, putting)
 				}
 			}
 		}

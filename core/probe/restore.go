@@ -15,12 +15,17 @@ type restoring struct {
 	put   bool     // by one of the tries
 }
 
-// restore begins to put the marker, unless that is under way.
+func (r *restoring) underWay() bool { return len(r.ids) > 0 }
+
+// restore begins to put the marker, unless that is under way. A marker may be there long before its
+// answer is, or before whoever waits for that ends: from now on a marker that is ours tells nothing of
+// the store, until all tries have ended.
 func (m *Machine) restore(id uint64, out []Effect) []Effect {
 	r := &m.restoring
-	if len(r.ids) == 0 {
+	if !r.underWay() {
 		*r = restoring{asked: m.now, ids: r.ids}
-		out = append(out, PutMarker{Within: GiveUp})
+		m.told = false
+		out = append(out, Suspect{}, PutMarker{Within: GiveUp})
 	}
 	r.ids = append(r.ids, id)
 	return out
@@ -29,7 +34,7 @@ func (m *Machine) restore(id uint64, out []Effect) []Effect {
 // markerPut ends a try: with another one, or with a look at whose the prefix is.
 func (m *Machine) markerPut(in MarkerPut, out []Effect) []Effect {
 	r := &m.restoring
-	if len(r.ids) == 0 {
+	if !r.underWay() {
 		return out
 	}
 	m.suspect = m.suspect || in.Put

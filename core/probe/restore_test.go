@@ -10,7 +10,7 @@ var tooLate = MarkerPut{Failed: true, Late: true}
 // restored has an operator claim the prefix.
 func (r *rig) restored(put bool, want ...Effect) {
 	r.t.Helper()
-	r.play(Restore{Now: r.now, ID: 1}, PutMarker{Within: GiveUp})
+	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
 	r.play(MarkerPut{Now: r.now, Put: put}, append([]Effect{Restored{ID: 1, Put: put}}, want...)...)
 }
 
@@ -52,7 +52,7 @@ func (r *rig) put(m MarkerPut, want ...Effect) {
 func TestAMarkerThatTakesLong(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
-	r.play(Restore{Now: r.now, ID: 1}, PutMarker{Within: 3 * time.Minute})
+	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: 3 * time.Minute})
 	r.now += 20 * second
 	r.put(MarkerPut{Put: true, Failed: true, Late: true}, PutMarker{Tries: 1, Within: 160 * time.Second})
 	if !r.m.suspect {
@@ -69,30 +69,54 @@ func TestAMarkerThatTakesLong(t *testing.T) {
 
 	r = newRig(t)
 	r.round(yes, yes, Admit{})
-	r.play(Restore{Now: r.now, ID: 1}, PutMarker{Within: GiveUp})
+	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
 	r.put(tooLate, PutMarker{Tries: 1, Within: GiveUp})
 	r.put(tooLate, PutMarker{Tries: 2, Within: GiveUp})
 	r.put(tooLate, Restored{ID: 1, Failed: true}, Claim{})
-	r.play(Restore{Now: r.now, ID: 2}, PutMarker{Within: GiveUp}) // from the beginning
+	r.play(Restore{Now: r.now, ID: 2}, Suspect{}, PutMarker{Within: GiveUp}) // from the beginning
 	r.put(MarkerPut{Failed: true}, Restored{ID: 2, Failed: true})
 	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}, Claim{})
 	r.play(Claimed{Now: r.now, Answer: yes})
 	r.play(Probed{Now: r.now, Answer: yes})
-	r.play(Restore{Now: r.now, ID: 3}, PutMarker{Within: GiveUp})
+	r.play(Restore{Now: r.now, ID: 3}, Suspect{}, PutMarker{Within: GiveUp})
 	r.now += 180*second - 1
 	r.put(tooLate, PutMarker{Tries: 1, Within: time.Millisecond})
 	r.now++
 	r.put(tooLate, Restored{ID: 3, Failed: true}, Claim{})
 }
 
+// While a marker is put the one that is found tells nothing of the store: it may be that one. What it
+// is is told behind the last try, also where nothing had to be put.
+func TestWhatIsFoundWhileAMarkerIsPut(t *testing.T) {
+	for _, put := range []bool{false, true} {
+		r := newRig(t)
+		r.play(Start{Now: r.now}, Claim{})
+		r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
+		r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{})
+		r.play(Probed{Now: r.now, Answer: yes})
+		if r.owns != 0 {
+			t.Fatal("said to be ours")
+		}
+		r.put(MarkerPut{Put: put}, Restored{ID: 1, Put: put}, Claim{})
+		want := []Effect{Probe{}}
+		if put {
+			want = []Effect{Reclaimed{}, Probe{}}
+		}
+		r.play(Claimed{Now: r.now, Answer: yes}, want...)
+		if (r.owns == 1) == put {
+			t.Fatalf("said to be ours %d times", r.owns)
+		}
+	}
+}
+
 // Who asks while the marker is put is told what that comes to.
 func TestTwoOperatorsAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
-	r.play(Restore{Now: r.now, ID: 1}, PutMarker{Within: GiveUp})
+	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
 	r.play(Restore{Now: r.now, ID: 2})
 	r.put(MarkerPut{Put: true}, Restored{ID: 1, Put: true}, Restored{ID: 2, Put: true}, Claim{})
-	r.play(Restore{Now: r.now, ID: 3}, PutMarker{Within: GiveUp})
+	r.play(Restore{Now: r.now, ID: 3}, Suspect{}, PutMarker{Within: GiveUp})
 	r.put(MarkerPut{}, Restored{ID: 3})
 }
 
@@ -100,7 +124,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 func TestTheClockIsSetBackWhileAMarkerIsPut(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
-	r.play(Restore{Now: r.now, ID: 1}, PutMarker{Within: GiveUp})
+	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
 	r.now -= 2 * minute
 	r.put(tooLate, PutMarker{Tries: 1, Within: GiveUp})
 }
