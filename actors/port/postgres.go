@@ -67,8 +67,8 @@ type Postgres interface {
 	// to the slot's confirmed_flush if it is lower. A transaction comes whole if its
 	// commit record begins at or above start, and not at all otherwise. A start beyond
 	// the WAL skips silently whatever is written up to there. No start moves the slot's
-	// confirmed_flush, and while the stream is open nobody else does: Held is what the server said of
-	// both then. SlotInUse, SlotLost, NotFound;
+	// confirmed_flush, and while the stream is open nobody else does: Held tells where it is then, and
+	// which server that is. SlotInUse, SlotLost, NotFound;
 	// Unreadable, here or from Receive, when it comes to a change made while the publication
 	// did not exist: whether it exists now does not matter.
 	Stream(ctx context.Context, slot, publication string, start pos.LSN) (Replication, pgout.Held, error)

@@ -116,8 +116,18 @@ func (s *stream) heldAt(ctx context.Context, name string) (pos.LSN, error) {
 		return 0, s.err
 	case <-time.After(endWait):
 		return 0, fail(opHeld, pgout.Unavailable, "let host and port of the capture's url lead to one server, without a pooler between",
-			fmt.Errorf("replication slot %q was taken by backend %d, and another connection to the same address is told of %+v", name, s.conn.PID(), slot))
+			fmt.Errorf("replication slot %q is held by backend %d, and another connection to the same address is told of %s", name, s.conn.PID(), holder(slot)))
 	}
+}
+
+func holder(s *pgout.Slot) string {
+	switch {
+	case s == nil:
+		return "no such slot"
+	case s.ActivePID == 0:
+		return "one that nobody holds"
+	}
+	return fmt.Sprintf("one that backend %d holds", s.ActivePID)
 }
 
 // statusEvery is a third of the server's patience, at most StatusEvery.
