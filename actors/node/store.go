@@ -122,7 +122,7 @@ func claimFailed(store string, err error) error {
 	switch said, ok := errors.AsType[*port.StoreError](err); {
 	case ended:
 		e.What, e.Err = "the prefix of "+store+" is not known to be claimed: the store monitor ended while it was at it", nil
-		e.Hint = "say it again; until then local disk frees nothing for having been uploaded"
+		e.Hint = "millrace status tells whose the store is found to be; say it again if its marker is missing"
 	case foreign:
 		e.Class, e.Hint = admin.Exists, "its objects are another cluster's and stay so: set another store.prefix, or restore this cluster's metadata.db"
 	case ok && said.Class == port.NotFound:

@@ -269,14 +269,19 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		pass(5 * time.Minute)
 		expect("when the marker is gone", upload.StoreDisowned{})
 		b.restored()
-		expect("when it is claimed", upload.StoreDisowned{}, upload.StoreReclaimed{}, upload.StoreBack{})
+		away := func() upload.StoreAway {
+			return upload.StoreAway{Since: pos.MillisOf(time.Now()), Why: "the cluster's marker is being put for an operator"}
+		}
+		expect("when it is claimed", upload.StoreDisowned{}, away(), upload.StoreReclaimed{}, upload.StoreBack{})
 		b.store.Drop("p/cluster")
 		b.restored() // before anybody noticed
-		expect("when it is claimed", upload.StoreDisowned{}, upload.StoreReclaimed{})
+		expect("when it is claimed", upload.StoreDisowned{}, away(), upload.StoreReclaimed{}, upload.StoreBack{})
 		if put, err := b.restore(); put || err != nil {
 			t.Fatal(put, err)
 		}
-		expect("when there was nothing to claim", upload.StoreDisowned{}, upload.StoreOwned{})
+		if expect("when there was nothing to claim", upload.StoreDisowned{}, away(), upload.StoreOwned{}, upload.StoreBack{}); !b.gate.Trusted() {
+			t.Error("a stream that starts now would free nothing")
+		}
 		whole, _ := b.store.Object("p/cluster")
 		b.store.Drop("p/cluster")
 		pass(5 * time.Minute)

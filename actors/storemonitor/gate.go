@@ -29,8 +29,9 @@ type Gate struct {
 
 // verdict is whose the prefix is. A nil one: not known.
 type verdict struct {
-	ours bool
-	why  error // it is not
+	ours  bool
+	class port.Class // of what is refused
+	why   error
 }
 
 // NewGate returns a gate that is closed: it is not known whose the prefix is.
@@ -45,12 +46,20 @@ const patience = 10 * time.Second
 
 var errUnknown = errors.New("it is not known yet whose prefix this is, so nothing is stored or deleted; millrace status tells why the store does not say")
 
+var errMarking = errors.New("the cluster's marker is being put for an operator, so nothing is stored or deleted until it is known what lies there")
+
 // admit opens the gate.
 func (g *Gate) admit() { g.decide(&verdict{ours: true}) }
 
 // refuse closes it, since the prefix is another cluster's, or its marker is gone or damaged,
 // or the bucket.
-func (g *Gate) refuse(why error) { g.decide(&verdict{why: why}) }
+func (g *Gate) refuse(why error) { g.decide(&verdict{class: port.Denied, why: why}) }
+
+// suspend closes it until it is known what lies in the store that a marker is put into.
+func (g *Gate) suspend() {
+	g.suspect.Store(true) // which outlives the monitor, as a marker does that it puts
+	g.decide(&verdict{class: port.Unavailable, why: errMarking})
+}
 
 func (g *Gate) decide(v *verdict) {
 	g.state.Store(v)
@@ -67,8 +76,8 @@ func (g *Gate) owned() bool {
 	return v != nil && v.ours
 }
 
-// disowned reports whether the prefix was found not to be ours, and nobody was told that it
-// is again.
+// disowned reports whether the prefix was found not to be ours, or a marker may have been put into a
+// store that had none, and nobody was told what the store is since.
 func (g *Gate) disowned() bool {
 	v := g.state.Load()
 	return g.suspect.Load() || v != nil && !v.ours
@@ -92,7 +101,7 @@ func (g *Gate) pass(ctx context.Context, op, key string) error {
 	case v == nil:
 		return &port.StoreError{Op: op, Key: key, Class: port.Unavailable, Err: errUnknown}
 	case !v.ours:
-		return &port.StoreError{Op: op, Key: key, Class: port.Denied, Err: v.why}
+		return &port.StoreError{Op: op, Key: key, Class: v.class, Err: v.why}
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 			m.cfg.Gate.refuse(m.refused)
 			m.toReplicaReaders(upload.StoreDisowned{})
 		case probe.Suspect:
-			m.cfg.Gate.suspect.Store(true) // which outlives this process, as a marker does that it puts
+			m.cfg.Gate.suspend()
 			m.toReplicaReaders(upload.StoreDisowned{})
 		case probe.Owned:
 			m.cfg.Gate.suspect.Store(false)

@@ -253,7 +253,8 @@ func (m *Machine) started(h *Held) {
 		what = fmt.Sprintf("replication slot %q", m.cfg.Slot)
 	}
 	if what != "" {
-		m.fail(Failure{Class: Unavailable, Why: what + " changed before replication began; both are looked at again"})
+		m.fail(Failure{Class: Unavailable, Why: what + " changed before replication began; both are looked at again",
+			Hint: "find out who restores the server, or drops, makes or advances its slots, while the capture starts"})
 		return
 	}
 	m.trouble.clear()

@@ -427,6 +427,7 @@ func TestTheSlotChangesBeforeReplicationBegins(t *testing.T) {
 	} {
 		s := tell(t, testConfig)
 		s.step(&Up{At: s.at()})
+		s.fail(&Look{}, Unavailable) // which is over once it streams
 		s.survey(confirmed)
 		held := s.held()
 		change(&held)

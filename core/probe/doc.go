@@ -30,8 +30,8 @@
 //     a round that began after that: what was known may be minutes old.
 //   - An operator's claim puts the marker where it is gone or damaged, so often as RestoreTries says
 //     while no answer comes in time, and is looked at like any other owner. That it had to be put
-//     means that this may be another store. From the first try on nothing is freed for being in the
-//     store, until that is known.
+//     means that this may be another store. From the first try on nothing is put into the
+//     store, and nothing freed for being in it, until that is known.
 //   - A publisher is never stopped, whatever is found: what can't be uploaded stays on
 //     local disk, within its bounds.
 package probe

@@ -134,8 +134,9 @@ type (
 	// Refuse lets nothing be put or deleted from now on: the prefix is another cluster's, or
 	// its marker is gone or damaged, or the bucket is. The shell has the error from the answer.
 	Refuse struct{}
-	// Suspect says that the store may be another one than the one that was ours, until Owned or
-	// Reclaimed: nothing is freed for being in it.
+	// Suspect lets nothing be put or deleted from now on, and nothing be freed for being in the
+	// store, until Admit or Refuse: it may be another one than the one that was ours. A successor of this
+	// machine has to know.
 	Suspect struct{}
 	// Owned says that the prefix is known to be ours, and that this is the store that was.
 	Owned struct{}

@@ -22,7 +22,8 @@ const (
 //
 //	S1 while it is not asked whose the prefix is, the time of the next round is set
 //	S2 what is admitted is ours: owned exactly if the last word on the owner was ours
-//	S3 the state is never Accessible before the prefix is known to be ours
+//	S3 nothing is known to be Accessible while the prefix is not known to be ours, nor that while
+//	   a marker is put
 //	S4 the state is NoBucket, Foreign, Unmarked or Damaged only while the prefix is not ours
 //	S5 the next round is at most the interval away, Retry while not all is well
 //	S6 nobody waits for a look but while it is asked whose the prefix is
@@ -38,7 +39,7 @@ type Machine struct {
 	nextBrief bool       // the next round asks for the owner only, if all is well
 	brief     bool       // this one does
 	suspect   bool       // the store may be another one than the one that was ours
-	told      bool       // Owned or Reclaimed, since there was a reason to doubt it
+	refused   bool       // Refuse was the last that was said of the prefix
 	claim     Answer     // the last one
 	claimed   pos.Millis // when it came
 	looks     []uint64   // that the next round answers
@@ -142,7 +143,7 @@ func (m *Machine) Step(in Input, out []Effect) []Effect {
 			m.status.Since, m.status.Owned = in.Now, in.Owned
 			before = m.status
 			if m.owned && !m.suspect {
-				m.told, out = true, append(out, Owned{}) // the one before may have had no time to say so
+				out = append(out, Owned{}) // the one before may have had no time to say so
 			}
 		}
 	case Claimed:
@@ -216,6 +217,9 @@ func (m *Machine) claimAnswered(in Claimed, out []Effect) []Effect {
 	if answered, out = m.answered(Whose, in.Try, a, out); !answered {
 		return out
 	}
+	if a.Verdict == Accessible && m.restoring.underWay() {
+		a = Answer{Why: marking}
+	}
 	m.claim, m.claimed = a, m.now
 	switch a.Verdict {
 	case NoBucket, Foreign, Unmarked, Damaged:
@@ -239,23 +243,20 @@ func (m *Machine) claimAnswered(in Claimed, out []Effect) []Effect {
 	return out
 }
 
-// own has found the prefix to be ours. Whether the store is the one that was can't be said while a
-// marker is put.
+// own has found the prefix to be ours.
 func (m *Machine) own(out []Effect) []Effect {
-	if !m.owned {
-		m.owned, m.status.Owned = true, true
+	was := m.owned
+	m.owned, m.status.Owned, m.refused = true, true, false
+	if !was {
 		out = append(out, Admit{})
-	}
-	if m.restoring.underWay() {
-		return out
 	}
 	switch {
 	case m.suspect:
-		out = append(out, Reclaimed{})
-	case !m.told:
-		out = append(out, Owned{})
+		m.suspect = false
+		return append(out, Reclaimed{})
+	case !was:
+		return append(out, Owned{})
 	}
-	m.suspect, m.told = false, true
 	return out
 }
 
@@ -288,10 +289,10 @@ func (m *Machine) disown(a Answer, out []Effect) []Effect {
 		m.again = m.again || len(m.looking) > 0
 		m.looks, m.looking = append(m.looking, m.looks...), nil
 	}
-	if m.owned || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
+	if !m.refused || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 		out = append(out, Refuse{})
 	}
-	m.owned, m.suspect, m.told = false, true, false
+	m.owned, m.suspect, m.refused = false, true, true
 	m.conclude(a)
 	return out
 }
@@ -396,8 +397,8 @@ func (m *Machine) check() error {
 	if s.Owned != m.owned {
 		return fmt.Errorf("S2: shown as owned %v, is %v", s.Owned, m.owned)
 	}
-	if s.Verdict == Accessible && !m.owned {
-		return fmt.Errorf("S3: accessible, and the prefix is not known to be ours")
+	if s.well() && !m.owned || m.owned && m.restoring.underWay() {
+		return fmt.Errorf("S3: %s, ours %v, for %v a marker is put", s, m.owned, m.restoring.ids)
 	}
 	if (s.Verdict == Foreign) != (s.Owner != "") || s.Verdict.disowns() && m.owned {
 		return fmt.Errorf("S4: verdict %d, owner %q, ours %v", s.Verdict, s.Owner, m.owned)

@@ -17,6 +17,9 @@ type restoring struct {
 
 func (r *restoring) underWay() bool { return len(r.ids) > 0 }
 
+// marking is why it is not known whose the prefix is while a marker is put.
+const marking = "the cluster's marker is being put for an operator"
+
 // restore begins to put the marker, unless that is under way. A marker may be there long before its
 // answer is, or before whoever waits for that ends: from now on a marker that is ours tells nothing of
 // the store, until all tries have ended.
@@ -24,7 +27,9 @@ func (m *Machine) restore(id uint64, out []Effect) []Effect {
 	r := &m.restoring
 	if !r.underWay() {
 		*r = restoring{asked: m.now, ids: r.ids}
-		m.told = false
+		m.owned, m.status.Owned, m.refused = false, false, false
+		m.claim = Answer{Why: marking}
+		m.unsure(marking)
 		out = append(out, Suspect{}, PutMarker{Within: GiveUp})
 	}
 	r.ids = append(r.ids, id)

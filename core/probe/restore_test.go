@@ -1,8 +1,11 @@
 package probe
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"millrace/core/pos"
 )
 
 var tooLate = MarkerPut{Failed: true, Late: true}
@@ -20,7 +23,7 @@ func TestAClaimOfAnOperatorIsLookedAt(t *testing.T) {
 	r.round(yes, yes, Admit{})
 	r.restored(false, Claim{})
 	r.restored(false)
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{}, Claim{})
 	r.play(Claimed{Now: r.now, Answer: yes})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
@@ -32,10 +35,10 @@ func TestAMarkerThatAnOperatorPutIsOfAnotherStore(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
 	r.restored(false, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{})
 	r.restored(true, Claim{})
 	r.play(Probed{Now: r.now, Answer: yes})
-	r.play(Claimed{Now: r.now, Answer: yes}, Reclaimed{}, Probe{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Reclaimed{}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.round(yes, yes)
 }
@@ -53,15 +56,14 @@ func TestAMarkerThatTakesLong(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
 	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: 3 * time.Minute})
-	r.now += 20 * second
-	r.put(MarkerPut{Put: true, Failed: true, Late: true}, PutMarker{Tries: 1, Within: 160 * time.Second})
+	r.now += 4 * second
+	r.put(MarkerPut{Put: true, Failed: true, Late: true}, PutMarker{Tries: 1, Within: 176 * time.Second})
 	if !r.m.suspect {
 		t.Error("a marker had to be put, and the store is taken for the one that it was")
 	}
-	r.now += 40 * second
-	r.put(tooLate, PutMarker{Tries: 2, Within: 2 * time.Minute})
+	r.put(tooLate, PutMarker{Tries: 2, Within: 176 * time.Second})
 	r.put(MarkerPut{}, Restored{ID: 1, Put: true}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes}, Reclaimed{}, Probe{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Reclaimed{}, Probe{})
 	r.put(MarkerPut{Put: true}) // of nothing
 	if r.m.suspect {
 		t.Error("what nobody asked for counts")
@@ -75,32 +77,42 @@ func TestAMarkerThatTakesLong(t *testing.T) {
 	r.put(tooLate, Restored{ID: 1, Failed: true}, Claim{})
 	r.play(Restore{Now: r.now, ID: 2}, Suspect{}, PutMarker{Within: GiveUp}) // from the beginning
 	r.put(MarkerPut{Failed: true}, Restored{ID: 2, Failed: true})
-	r.play(Claimed{Now: r.now, Answer: yes}, Probe{}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{}, Claim{})
 	r.play(Claimed{Now: r.now, Answer: yes})
 	r.play(Probed{Now: r.now, Answer: yes})
+
 	r.play(Restore{Now: r.now, ID: 3}, Suspect{}, PutMarker{Within: GiveUp})
-	r.now += 180*second - 1
-	r.put(tooLate, PutMarker{Tries: 1, Within: time.Millisecond})
-	r.now++
-	r.put(tooLate, Restored{ID: 3, Failed: true}, Claim{})
+	for at, want := range map[pos.Millis]time.Duration{180*second - 1: time.Millisecond, 180 * second: 0} {
+		m, left := *r.m, time.Duration(0)
+		for _, e := range m.Step(MarkerPut{Now: r.now + at, Failed: true, Late: true}, nil) {
+			if again, ok := e.(PutMarker); ok {
+				left = again.Within
+			}
+		}
+		if left != want {
+			t.Errorf("after %d ms the next try has %s", at, left)
+		}
+	}
 }
 
-// While a marker is put the one that is found tells nothing of the store: it may be that one. What it
-// is is told behind the last try, also where nothing had to be put.
+// While a marker is put the one that is found tells nothing of the store: it may be that one, and
+// nothing is let in. What it is is told behind the last try, also where nothing had to be put.
 func TestWhatIsFoundWhileAMarkerIsPut(t *testing.T) {
 	for _, put := range []bool{false, true} {
 		r := newRig(t)
 		r.play(Start{Now: r.now}, Claim{})
 		r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
-		r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{})
+		r.play(Look{Now: r.now, ID: 7})
+		r.play(Claimed{Now: r.now, Answer: yes}, Probe{}, Claim{}) // the second one for the look
+		r.play(Claimed{Now: r.now, Answer: yes})
 		r.play(Probed{Now: r.now, Answer: yes})
-		if r.owns != 0 {
-			t.Fatal("said to be ours")
+		if s := r.m.Status(); r.owns != 0 || s.Owned || s.Definite() || !slices.Equal(r.looked, []Looked{{ID: 7}}) {
+			t.Fatalf("said to be ours: %s, %v", s, r.looked)
 		}
 		r.put(MarkerPut{Put: put}, Restored{ID: 1, Put: put}, Claim{})
-		want := []Effect{Probe{}}
+		want := []Effect{Admit{}, Probe{}}
 		if put {
-			want = []Effect{Reclaimed{}, Probe{}}
+			want = []Effect{Admit{}, Reclaimed{}, Probe{}}
 		}
 		r.play(Claimed{Now: r.now, Answer: yes}, want...)
 		if (r.owns == 1) == put {

@@ -207,11 +207,12 @@ type (
 	}
 	// StoreBack says that the store is well again: what waits for a later time is tried now.
 	StoreBack struct{ Stamp }
-	// StoreOwned says that the store is known to be the cluster's, after it was not known whose it
-	// is: what is in it may be freed.
+	// StoreOwned says that the store is known to be the cluster's, and the one that was: what is in
+	// it may be freed.
 	StoreOwned struct{ Stamp }
-	// StoreDisowned says that the store is not the cluster's: what is trusted to be in it may
-	// be elsewhere. StoreReclaimed follows once it is.
+	// StoreDisowned says that the store is not the cluster's, or may be another one than it was:
+	// what is trusted to be in it may be elsewhere. StoreOwned or StoreReclaimed follows once that
+	// is known.
 	StoreDisowned struct{ Stamp }
 	// StoreReclaimed says that the store is the cluster's again, or that an operator had the
 	// marker put into one that had none: it may be another one than before, or have lost what

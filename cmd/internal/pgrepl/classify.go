@@ -27,7 +27,7 @@ var states = map[string]struct {
 	"42501": {pgout.Denied, "grant the role SELECT on the published tables and USAGE on their schemas"},
 	"42710": {pgout.Misconfigured, "configure another slot name, or drop that slot with pg_drop_replication_slot"},
 	"53400": {pgout.Unavailable, "raise max_replication_slots, or drop a slot that nobody uses"},
-	"53300": {pgout.Unavailable, "raise max_wal_senders or max_connections"},
+	"53300": {pgout.Unavailable, "raise max_wal_senders or max_connections, or the connection limit of the role or the database, whichever the message names"},
 	"58P01": {pgout.SlotLost, ""},
 	"42704": {pgout.NotFound, ""},
 	"42P01": {pgout.NotFound, ""},

@@ -68,3 +68,42 @@ func TestAStreamBeginsWithWhatTheServerHasLeft(t *testing.T) {
 	}
 	begins(d)
 }
+
+// What another connection tells of a slot that the stream's own backend doesn't hold says nothing of
+// the stream's.
+func TestTheSlotOfAnotherBackend(t *testing.T) {
+	s := clean(t)
+	s.exec(`CREATE TABLE t (a int4 PRIMARY KEY); CREATE PUBLICATION pub FOR TABLE t`)
+	d := open(t, Options{})
+	for _, name := range []string{"s", "free", "held"} {
+		snap, err := d.CreateSlot(t.Context(), name, "pub", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap.Close()
+	}
+	begin := func(name string) *stream {
+		t.Helper()
+		repl, _, err := d.Stream(t.Context(), name, "pub", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(repl.Close)
+		st, _ := repl.(*stream)
+		return st
+	}
+	st, other := begin("s"), begin("held")
+	for name, want := range map[string]string{
+		"free": "is told of one that nobody holds", "none": "is told of no such slot",
+		"held": fmt.Sprintf("is told of one that backend %d holds", other.conn.PID()),
+	} {
+		_, err := st.heldAt(t.Context(), name)
+		refused(t, err, pgout.Unavailable, "lead to one server")
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := st.heldAt(t.Context(), "s"); err != nil {
+		t.Error(err)
+	}
+}
