@@ -81,7 +81,7 @@ func TestAMonitorThatDiesWhileAMarkerIsPut(t *testing.T) {
 		}
 		// It is found meanwhile, and nothing is let in for that.
 		pass(time.Minute)
-		b.shows("unknown since 2000-01-01T00:00:00Z (the cluster's marker is being put for an operator); yes before that", 1, port.Unavailable)
+		b.shows("unknown since 2000-01-01T00:00:00Z (an operator claims the prefix, and it is not known yet what lies there); yes before that", 1, port.Unavailable)
 		b.kill()
 		if err := <-done; err == nil {
 			t.Fatal("it is told to have been put")

@@ -270,7 +270,7 @@ func TestReplicaReadersAreToldOfTheStore(t *testing.T) {
 		expect("when the marker is gone", upload.StoreDisowned{})
 		b.restored()
 		away := func() upload.StoreAway {
-			return upload.StoreAway{Since: pos.MillisOf(time.Now()), Why: "the cluster's marker is being put for an operator"}
+			return upload.StoreAway{Since: pos.MillisOf(time.Now()), Why: "an operator claims the prefix, and it is not known yet what lies there"}
 		}
 		expect("when it is claimed", upload.StoreDisowned{}, away(), upload.StoreReclaimed{}, upload.StoreBack{})
 		b.store.Drop("p/cluster")

@@ -22,7 +22,6 @@ type Gate struct {
 
 	monitor atomic.Pointer[actors.Handle] // who is told how operations end
 	doubted atomic.Bool                   // it was told, and has not looked at it yet
-	suspect atomic.Bool                   // it may be another store than the one that was ours, and the streams are not told yet
 	stored  atomic.Bool                   // it was told that something was put since its last look
 	busy    atomic.Int32                  // operations that the store had no time for, in a row
 }
@@ -46,7 +45,7 @@ const patience = 10 * time.Second
 
 var errUnknown = errors.New("it is not known yet whose prefix this is, so nothing is stored or deleted; millrace status tells why the store does not say")
 
-var errMarking = errors.New("the cluster's marker is being put for an operator, so nothing is stored or deleted until it is known what lies there")
+var errClaim = errors.New("it is not known yet what lies in the store that an operator claims, so nothing is stored or deleted; millrace status tells why the store does not say")
 
 // admit opens the gate.
 func (g *Gate) admit() { g.decide(&verdict{ours: true}) }
@@ -56,22 +55,17 @@ func (g *Gate) admit() { g.decide(&verdict{ours: true}) }
 func (g *Gate) refuse(why error) { g.decide(&verdict{class: port.Denied, why: why}) }
 
 // suspend closes it until it is known what lies in the store that a marker is put into.
-func (g *Gate) suspend() {
-	g.suspect.Store(true) // which outlives the monitor, as a marker does that it puts
-	g.decide(&verdict{class: port.Unavailable, why: errMarking})
-}
+// That outlives the monitor, as a marker does that it puts.
+func (g *Gate) suspend() { g.decide(&verdict{class: port.Unavailable, why: errClaim}) }
 
 func (g *Gate) decide(v *verdict) {
 	g.state.Store(v)
 	g.once.Do(func() { close(g.known) })
 }
 
-// Trusted reports whether the prefix is known to be ours, and no replica reader is still to be
-// told that it may be another store than before.
-func (g *Gate) Trusted() bool { return g.owned() && !g.disowned() }
-
-// owned reports whether the gate is open.
-func (g *Gate) owned() bool {
+// Trusted reports whether the prefix is known to be ours, and the store the one that was: what is in
+// it may be freed on local disk.
+func (g *Gate) Trusted() bool {
 	v := g.state.Load()
 	return v != nil && v.ours
 }
@@ -80,7 +74,7 @@ func (g *Gate) owned() bool {
 // store that had none, and nobody was told what the store is since.
 func (g *Gate) disowned() bool {
 	v := g.state.Load()
-	return g.suspect.Load() || v != nil && !v.ours
+	return v != nil && !v.ours
 }
 
 // pass returns the error of what may not pass: class Unavailable while it is not known

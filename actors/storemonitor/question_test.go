@@ -17,12 +17,12 @@ func TestASlowStoreIsUnderstood(t *testing.T) {
 		b.store.Latency = func(string, string) time.Duration { return 50 * time.Second }
 		b.start()
 		pass(probe.Timeout)
-		if b.gate.owned() {
+		if b.gate.Trusted() {
 			t.Fatal("it has answered")
 		}
 		b.shows("unknown", 1, port.Unavailable)
 		pass(10 * time.Minute) // its marker is looked for, put, and read back, each time as slowly
-		if !b.gate.owned() {
+		if !b.gate.Trusted() {
 			t.Errorf("not admitted: %+v", b.h.Status())
 		}
 		if err := b.put(b.t.Context()); err != nil {
@@ -137,7 +137,7 @@ func TestTheMarkerGoesWhileWritesHang(t *testing.T) {
 		}
 		b.store.Drop("p/cluster")
 		pass(probe.Active - time.Millisecond)
-		if !b.gate.owned() {
+		if !b.gate.Trusted() {
 			t.Fatal("the test is to begin before its time is over")
 		}
 		pass(time.Millisecond)

@@ -85,7 +85,7 @@ func New(cfg Config) actors.Process {
 // Init begins the first look.
 func (m *monitor) Init(c *actors.Context) error {
 	m.cfg.Gate.tell(c.Self())
-	m.step(c, probe.Start{Now: m.now(), Owned: m.cfg.Gate.owned(), Disowned: m.cfg.Gate.disowned()})
+	m.step(c, probe.Start{Now: m.now(), Owned: m.cfg.Gate.Trusted(), Disowned: m.cfg.Gate.disowned()})
 	return nil
 }
 
@@ -234,7 +234,6 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 			m.cfg.Gate.suspend()
 			m.toReplicaReaders(upload.StoreDisowned{})
 		case probe.Owned:
-			m.cfg.Gate.suspect.Store(false)
 			m.toReplicaReaders(upload.StoreOwned{})
 		case probe.Looked:
 			m.asked[e.ID].Reply(Looked{Ours: e.Ours})
@@ -244,7 +243,6 @@ func (m *monitor) step(c *actors.Context, in probe.Input) {
 		case probe.Restored:
 			m.restored(e)
 		case probe.Reclaimed:
-			m.cfg.Gate.suspect.Store(false)
 			m.toReplicaReaders(upload.StoreReclaimed{})
 		case probe.Away:
 			m.toReplicaReaders(upload.StoreAway{Since: e.Since, Why: e.Why})
@@ -283,7 +281,7 @@ func (m *monitor) note(n probe.Note) {
 	text := "the object store is accessible"
 	switch {
 	case s.UnsureSince != 0:
-		event, text = m.cfg.Log.Warn().Str("why", s.UnsureWhy), "the object store does not answer in a way that says whether it is accessible; it is asked again"
+		event, text = m.cfg.Log.Warn().Str("why", s.UnsureWhy), "it is not known whether the object store is accessible; it is asked again"
 	case s.Verdict == probe.Unsure:
 		text = "the prefix of the object store is ours again"
 	case s.State == probe.StateNo:

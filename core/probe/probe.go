@@ -277,18 +277,24 @@ func (m *Machine) probeAnswered(in Probed, out []Effect) []Effect {
 	return out
 }
 
+// voidClaim ends the first question without its answer: who waits for that waits for a new one.
+func (m *Machine) voidClaim(out []Effect) []Effect {
+	if !m.open(Whose) {
+		return out
+	}
+	m.looks, m.looking = append(m.looking, m.looks...), nil
+	return m.void(Whose, out)
+}
+
 // disown ends a round that found the prefix not to be ours: how it is with a write is of no
 // interest.
 func (m *Machine) disown(a Answer, out []Effect) []Effect {
 	if m.open(Whether) {
 		out = m.void(Whether, out)
 	}
-	if m.open(Whose) {
-		// It was asked before the store said that: who waits for its answer waits for a new one.
-		out = m.void(Whose, out)
-		m.again = m.again || len(m.looking) > 0
-		m.looks, m.looking = append(m.looking, m.looks...), nil
-	}
+	// It was asked before the store said that.
+	out = m.voidClaim(out)
+	m.again = m.again || len(m.looks) > 0
 	if !m.refused || m.status.Verdict != a.Verdict || m.status.Owner != a.Owner {
 		out = append(out, Refuse{})
 	}

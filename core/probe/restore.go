@@ -17,8 +17,8 @@ type restoring struct {
 
 func (r *restoring) underWay() bool { return len(r.ids) > 0 }
 
-// marking is why it is not known whose the prefix is while a marker is put.
-const marking = "the cluster's marker is being put for an operator"
+// marking is why it is not known how it is with the store from the first try on.
+const marking = "an operator claims the prefix, and it is not known yet what lies there"
 
 // restore begins to put the marker, unless that is under way. A marker may be there long before its
 // answer is, or before whoever waits for that ends: from now on a marker that is ours tells nothing of
@@ -54,6 +54,8 @@ func (m *Machine) markerPut(in MarkerPut, out []Effect) []Effect {
 		out = append(out, Restored{ID: id, Put: r.put, Failed: in.Failed})
 	}
 	r.ids = r.ids[:0]
+	// What was asked before tells nothing of what is there now.
+	out = m.voidClaim(out)
 	m.lookAnew()
 	return out
 }

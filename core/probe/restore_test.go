@@ -17,14 +17,13 @@ func (r *rig) restored(put bool, want ...Effect) {
 	r.play(MarkerPut{Now: r.now, Put: put}, append([]Effect{Restored{ID: 1, Put: put}}, want...)...)
 }
 
-// What an operator has claimed is looked at, after what is open.
+// What an operator has claimed is looked at, in place of what is open.
 func TestAClaimOfAnOperatorIsLookedAt(t *testing.T) {
 	r := newRig(t)
 	r.round(yes, yes, Admit{})
 	r.restored(false, Claim{})
-	r.restored(false)
-	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes})
+	r.restored(false, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 	r.shows("yes", 5*minute)
 }
@@ -76,9 +75,8 @@ func TestAMarkerThatTakesLong(t *testing.T) {
 	r.put(tooLate, PutMarker{Tries: 2, Within: GiveUp})
 	r.put(tooLate, Restored{ID: 1, Failed: true}, Claim{})
 	r.play(Restore{Now: r.now, ID: 2}, Suspect{}, PutMarker{Within: GiveUp}) // from the beginning
-	r.put(MarkerPut{Failed: true}, Restored{ID: 2, Failed: true})
-	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{}, Claim{})
-	r.play(Claimed{Now: r.now, Answer: yes})
+	r.put(MarkerPut{Failed: true}, Restored{ID: 2, Failed: true}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: yes}, Admit{}, Probe{})
 	r.play(Probed{Now: r.now, Answer: yes})
 
 	r.play(Restore{Now: r.now, ID: 3}, Suspect{}, PutMarker{Within: GiveUp})
@@ -121,6 +119,44 @@ func TestWhatIsFoundWhileAMarkerIsPut(t *testing.T) {
 	}
 }
 
+// What was asked before the last try ended is void: it may be the answer of the store that was. Who
+// waits for it waits for what is asked behind.
+func TestWhatWasAskedBeforeAMarkerWasPut(t *testing.T) {
+	for _, during := range []bool{false, true} {
+		r := newRig(t)
+		r.round(yes, yes, Admit{})
+		r.play(Look{Now: r.now, ID: 7}, Claim{})
+		if during {
+			r.play(Claimed{Now: r.now, Answer: unsure}, Probe{})
+		}
+		r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
+		if during {
+			r.play(Look{Now: r.now, ID: 8}, Claim{})
+		}
+		old := r.try[Whose]
+		r.put(MarkerPut{Failed: true}, Restored{ID: 1, Failed: true}, Claim{})
+		r.play(Claimed{Now: r.now, Try: old, Answer: yes})
+		if s := r.m.Status(); s.Owned || len(r.looked) != map[bool]int{true: 1}[during] {
+			t.Fatalf("%s, looked at %v", s, r.looked)
+		}
+		r.play(Claimed{Now: r.now, Answer: foreign}, Refuse{})
+		if n := len(r.looked); r.looked[n-1].Ours || n != map[bool]int{false: 1, true: 2}[during] {
+			t.Fatalf("looked at %v", r.looked)
+		}
+	}
+}
+
+// A claim that comes to nothing in a store without a marker leaves it refused for that, and not for
+// the claim.
+func TestAClaimThatComesToNothing(t *testing.T) {
+	r := newRig(t)
+	r.round(gone, yes, Refuse{})
+	r.play(Restore{Now: r.now, ID: 1}, Suspect{}, PutMarker{Within: GiveUp})
+	r.put(MarkerPut{Failed: true}, Restored{ID: 1, Failed: true}, Claim{})
+	r.play(Claimed{Now: r.now, Answer: gone}, Refuse{})
+	r.shows("no (the cluster's marker is missing): no marker", 5*second)
+}
+
 // Who asks while the marker is put is told what that comes to.
 func TestTwoOperatorsAtOnce(t *testing.T) {
 	r := newRig(t)
@@ -129,7 +165,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	r.play(Restore{Now: r.now, ID: 2})
 	r.put(MarkerPut{Put: true}, Restored{ID: 1, Put: true}, Restored{ID: 2, Put: true}, Claim{})
 	r.play(Restore{Now: r.now, ID: 3}, Suspect{}, PutMarker{Within: GiveUp})
-	r.put(MarkerPut{}, Restored{ID: 3})
+	r.put(MarkerPut{}, Restored{ID: 3}, Claim{})
 }
 
 // A clock that is set back gives the tries no more time than they had.
