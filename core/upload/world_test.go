@@ -423,7 +423,7 @@ func (w *world) replace(lost int) {
 			clear(w.objects)
 			w.objects[key] = root
 		}
-		w.emptied, w.wiped, w.bounded = true, true, true
+		w.emptied, w.wiped, w.bounded = w.lacksWhatIsNamed(), true, true
 		w.asked = slices.DeleteFunc(w.asked, func(e Effect) bool {
 			switch any(e).(type) {
 			case PutRoot, SwapPointer, Upload:
@@ -438,6 +438,20 @@ func (w *world) replace(lost int) {
 	if w.seam != 0 && !w.stopped {
 		w.t.Fatalf("the local log still trusts the store up to %s", w.seam)
 	}
+}
+
+// lacksWhatIsNamed reports whether the root that the pointer names, or an object that it names, is
+// not there. A root that names nothing, since retention has taken all, lacks nothing where it is.
+func (w *world) lacksWhatIsNamed() bool {
+	body, ok := w.objects[w.m.rootKey(w.pointer)]
+	if !ok {
+		return true
+	}
+	root, err := manifest.Decode(body)
+	return err != nil || slices.ContainsFunc(root.Entries, func(e manifest.Entry) bool {
+		_, ok := w.objects[w.m.fragmentKey(e.First, e.UID)]
+		return !ok
+	})
 }
 
 // reset gives up what is lost, if anything is.
